@@ -49,8 +49,13 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 // A row, with empty cells as empty values.
 class Row {
  public:
-  Row(const Table& table, std::size_t row) : table_(table), row_(row) {}
-  const std::string& text(std::string_view column) const { return table_.text(row_, column); }
+  /// `schedule`: that of the row of the same job that states it, or of this one.
+  Row(const Table& table, std::size_t row, std::size_t schedule) : table_(table), row_(row), schedule_(schedule) {}
+  const std::string& text(std::string_view column) const {
+    return table_.text(column == "schedule" ? schedule_ : row_, column);
+  }
+  bool takes_schedule() const { return schedule_ != row_; }
+  const std::string& schedule_id() const { return table_.text(schedule_, "id"); }
   std::optional<std::int64_t> count(std::string_view column) const {
     const std::string& cell = text(column);
     const bool is_count = !cell.empty() && cell.find_first_not_of("0123456789") == std::string::npos;
@@ -65,8 +70,38 @@ class Row {
 
  private:
   const Table& table_;
-  std::size_t row_;
+  std::size_t row_, schedule_;
 };
+
+bool is_same_job(const Table& table, std::size_t one, std::size_t other) {
+  const auto name = [&](std::size_t row) {
+    const std::string& model = table.text(row, "model");
+    if (model == "Nemotron_3_5_Lightning") return std::string("Nemotron_3_Nano");  // whose recipe it changes
+    return model.substr(0, model.find(" (hybrid"));
+  };
+  constexpr std::array kColumns = {"gpu", "precision", "seq_len", "mbs", "tp", "pp", "vp", "ep"};
+  return name(one) == name(other) && std::ranges::all_of(kColumns, [&](const char* column) {
+           return table.text(one, column) == table.text(other, column);
+         });
+}
+
+// Megatron-Bridge states the dispatcher, overlap and kernels of its runs up to release 26.06.01. Its later runs of the
+// same jobs, whose recipes did not change in this, are taken to have them too.
+std::size_t schedule_row(const Table& table, std::size_t row) {
+  const std::string& source = table.text(row, "source");
+  const bool is_later =
+      source == "Megatron-Bridge model verification cards" || table.text(row, "source_part") == "26.08";
+  const auto states_dispatcher = [&](std::size_t of) {
+    const std::string& schedule = table.text(of, "schedule");
+    return contains(schedule, "hybridep") || contains(schedule, "overlap") || contains(schedule, "graph");
+  };
+  if (!contains(source, "Megatron-Bridge") || !is_later || states_dispatcher(row)) return row;
+  for (std::size_t other = 0; other < table.rows(); ++other) {
+    const bool states = contains(table.text(other, "source_part"), "26.06") && states_dispatcher(other);
+    if (states && is_same_job(table, row, other)) return other;
+  }
+  return row;
+}
 
 bool is_fp8(const std::string& precision) { return contains(precision, "FP8") || precision == "NVFP4"; }
 
@@ -158,7 +193,8 @@ double seconds_of(const Row& row, const PublishedRun& run) {
   const std::int64_t sequences = *run.workload.train_batch_size;
   const double tokens = static_cast<double>(sequences * run.workload.model.seq_len);
   if (const double step_s = row.real("step_time_s"); step_s > 0.0) return step_s;
-  if (const double rate = row.real("tokens_per_s_per_gpu"); rate > 0.0) return tokens / (rate * gpus);
+  if (const double rate = row.real("tokens_per_s_per_gpu"); rate > 0.0)
+    return static_cast<double>(sequences * *row.count("seq_len")) / (rate * gpus);
   if (const double step_s = row.real("step_time_calc_s"); step_s > 0.0) return step_s;
   if (const double rate = row.real("tokens_per_s_total"); rate > 0.0) return tokens / rate;
   if (const double tflops = row.real("tflops_per_gpu"); tflops > 0.0) {
@@ -182,10 +218,25 @@ std::optional<std::int64_t> peak_of(const Row& row) {
   return from_gib(scale * std::stod(text)).count;
 }
 
+// As Megatron-Bridge trains it: te_quant.cfg and nemotron_3_super_bf16_with_nvfp4_mixed of its recipes; blocks that
+// predict further tokens are in bf16 in every plan.
+workload::PreciseProducts precise_of(const Row& row) {
+  const bool is_super = contains(row.text("model"), "Nemotron_3_Super") && row.text("precision") == "NVFP4";
+  return is_super ? workload::PreciseProducts{true, true, true, 14} : workload::PreciseProducts{};
+}
+
+// What a schedule says of kernels. A graph of a whole step of dropless experts needs kernels that read how many tokens
+// each expert has on the device (docs/training/moe-optimization.md of Megatron-Bridge).
+void set_kernels(const std::string& schedule, workload::TrainingSpec& training) {
+  training.fused_experts = contains(schedule, "fused grouped MLP") || contains(schedule, "full_iteration");
+  training.fp8_attention = contains(schedule, "fp8 att");
+}
+
 // The defaults of NeMo 24.07 (attention_qkv) and of Megatron-Bridge (all linear layers).
 void set_adapters(PublishedRun& run) {
   workload::AdapterSpec& adapters = run.workload.training.lora;
   adapters.rank = 32;
+  adapters.joined = true;
   const bool nemo = contains(run.source, "NeMo");
   if (nemo) adapters.targets = {true, true, true, false, false, false, false};
   run.assumed.emplace_back(nemo ? "adapters of rank 32 of q, k, v" : "adapters of rank 32 of all layers");
@@ -207,17 +258,37 @@ void set_layout(const Row& row, PublishedRun& run) {
   const std::int64_t tensor = row.ways("tp");
   // Korthikanti et al. 2022 came after Narayanan et al. 2021.
   if (tensor > 1) configuration.set("sequence_parallel", !contains(run.source, "Narayanan"));
-  if (run.workload.model.has_experts() && row.count("etp").value_or(tensor) != tensor)
+  // As the ModelZoo's rows have that state it.
+  const bool whole_experts = contains(run.source, "ModelZoo") && !row.count("etp");
+  if (run.workload.model.has_experts() && row.count("etp").value_or(whole_experts ? 1 : tensor) != tensor) {
     configuration.set("expert_tensor_parallel", row.ways("etp"));
+    if (whole_experts) run.assumed.emplace_back("whole experts");
+  }
   const std::string& schedule = row.text("schedule");
   if (contains(schedule, "eepEP") || contains(schedule, "deepep") || contains(schedule, "ybridEP") ||
       contains(schedule, "hybridep"))
     configuration.set("moe_dispatch", std::string("flex"));
+  // The report names DeepEP and HybridEP as the dispatchers of its runs across nodes, not row by row.
+  if (contains(run.source, "2603.07685") && run.workload.model.has_experts()) {
+    configuration.set("moe_dispatch", std::string("flex"));
+    run.assumed.emplace_back("DeepEP or HybridEP");
+  }
   const bool overlaps = contains(schedule, "a2a overlap") || contains(schedule, "EP overlap");
   if (overlaps && !contains(schedule, "no EP overlap") && !contains(schedule, "EP overlap off"))
     configuration.set("moe_overlap", true);
   if (is_zero_bubble(row)) configuration.set("pipeline_schedule", std::string(schedule_of(schedule)));
   set_recomputation(row.text("recompute"), run);
+}
+
+// A source that does not state it: the sequence that its tokens per second make of its step, or twice that if its
+// FLOP/s are those of twice as many tokens.
+std::int64_t sequence_of(const Row& row, workload::ModelSpec model) {
+  const std::int64_t stated = *row.count("seq_len");
+  const double tokens_per_s = row.real("tokens_per_s_per_gpu"), tflops = row.real("tflops_per_gpu");
+  if (!contains(row.text("notes"), "seq_len computed from tokens/s") || !(tokens_per_s > 0.0)) return stated;
+  model.seq_len = 2 * stated;
+  const double flops_of_twice = bridge_flops(model, 1) / static_cast<double>(stated);
+  return std::abs(tflops * kTera / tokens_per_s / flops_of_twice - 1.0) < 0.1 ? 2 * stated : stated;
 }
 
 PublishedRun run_of(const Row& row) {
@@ -232,12 +303,16 @@ PublishedRun run_of(const Row& row) {
   run.not_asked = not_asked(row, model.has_value());
   if (!run.not_asked.empty()) return run;
   run.workload.model = *model;
-  run.workload.model.seq_len = *row.count("seq_len");
+  run.workload.model.seq_len = sequence_of(row, *model);
+  if (run.workload.model.seq_len != *row.count("seq_len"))
+    run.assumed.push_back("sequences of twice the tokens, of which it states the FLOP/s");
   run.workload.train_batch_size = *row.count("gbs");
   const std::string& precision = row.text("precision");
   run.workload.precision = precision == "FP16" ? workload::Precision::kFp16 : workload::Precision::kBf16;
   if (precision.empty()) run.assumed.emplace_back("bf16");
   run.workload.training.products = products_of(precision);
+  run.workload.training.precise = precise_of(row);
+  set_kernels(row.text("schedule"), run.workload.training);
   if (row.text("task") == "lora") set_adapters(run);
   const Gpus& known = gpus_of_table().at(run.gpu);
   run.cluster = gpus(*row.count("gpus"), known.per_node, known.id, known.network);
@@ -262,7 +337,7 @@ double bridge_flops(const workload::ModelSpec& model, std::int64_t sequences) {
 std::vector<PublishedRun> published_runs(const std::filesystem::path& data) {
   const Table table(data / "published_runs.csv");
   std::vector<PublishedRun> runs;
-  for (std::size_t i = 0; i < table.rows(); ++i) runs.push_back(run_of(Row(table, i)));
+  for (std::size_t i = 0; i < table.rows(); ++i) runs.push_back(run_of(Row(table, i, schedule_row(table, i))));
   return runs;
 }
 

@@ -173,7 +173,10 @@ def simumax_workload(model):
         config["num_experts_per_tok"] = model["topk"]
     if "moe_shared_expert_intermediate_size" in model:
         config["n_shared_experts"] = model["moe_shared_expert_intermediate_size"] // model["moe_ffn_hidden_size"]
-    return {"model": {"hf_config": config}, "precision": "bf16"}
+    workload = {"model": {"hf_config": config}, "precision": "bf16"}
+    if "topk" in model:  # SimuMax has one kernel for the products of all experts
+        workload["training"] = {"fused_experts": True}
+    return workload
 
 
 def value_of(text):

@@ -88,6 +88,8 @@ FrameworkTraits megatron() {
       .gradient_bytes = 4.0,
       .hides_tensor_backward = true,  // since 2022, in Transformer Engine's layers too
       .vendor_attention = true,       // Transformer Engine
+      .separate_experts = true,       // its GroupedLinear
+      .position_first = true,
       .issue_s = kFusedIssueS,
       // The implementation of Zero Bubble, a fork (github.com/sail-sg/zero-bubble-pipeline-parallelism:
       // --enable-optimizer-post-validation). Megatron-LM itself has no such schedule.

@@ -30,6 +30,8 @@ struct FrameworkTraits {
   double loss_factor = 1.0;         ///< the same for the loss and its gradient
   double attention_factor = 1.0;    ///< on the rate of attention kernels: 1 is FlashAttention-2
   bool vendor_attention = false;    ///< has the vendor's attention kernels (cuDNN) on devices whose rate is known
+  bool separate_experts = false;    ///< calls a product for each expert, unless TrainingSpec::fused_experts
+  bool position_first = false;      ///< activations are (position, sequence, width), not (sequence, position, width)
   double issue_s = 5e-6;            ///< time of the program's thread to issue all kernels of one operation of the plan
   // Additional time for a collective of the tensor-parallel group:
   double internode_issue_s = 0.0;  ///< for each further node of the group

@@ -30,6 +30,32 @@ constexpr double kCausalHalf = 0.5;
 // fraction times s / (s + 1286) for sequences of s tokens.
 constexpr double kVendorHalfTokens = 1286.0;
 
+// The same kernels in fp8 take 1/1.44 of the time, forward and backward together: the geometric mean of 1.08 to 1.84 on
+// a GB200 and a GB300, for 4096 to 16384 tokens with the heads of Llama 3.1 and of DeepSeek-V3 (cudnn-frontend 1.21.1,
+// benchmark/sdpa_benchmark_training/results, causal).
+constexpr double kFp8Attention = 1.44;
+
+// Kernels of scans compute 143 TFLOP/s beside the time that their bytes take: the median of 17 published times (72 to
+// 187 TFLOP/s, the fewest for the fewest heads): Mamba-2 forward on an H100 (vllm-project/vllm#27299, three lengths), a
+// gated delta rule forward on an H800 (PaddlePaddle/flash-attention#133) and, forward and backward, this and a scan
+// with a scalar decay on a GB200 (README of fla-org/flash-linear-attention). They are written in Triton for the tensor
+// cores' older instructions, so Blackwell is not faster. Devices before Hopper are taken to be slower as
+// FlashAttention-2 is.
+constexpr double kScanFlopsPerS = 143e12;
+constexpr double kScanBesideAttention = 0.432;  // of FlashAttention-2's rate on an H100
+
+// What the experts' inputs pass through if no kernel makes them in 8 bits: they are written and read in 16 bits, and
+// written twice, by rows and by columns, of which one is counted.
+constexpr double kQuantisedBytes = 5.0;
+
+// What a product of m x k and k x n writes is not written beside what it computes: F / F's rate (1 + k0 / k) fits the
+// five products of 4096 rows in fp8 with k from 512 to 16384 that DeepGEMM publishes (README of its first release,
+// H800: 590, 990, 1025, 1304, 1358 TFLOP/s) within 3 %, with k0 = 718 and 0.716 of the peak for large k, where other
+// products reach 0.64 (DeviceSpec::gemm_fraction). In fp4 a step along k takes half as long. Products in 16 bits, for
+// which nothing like this is published, have their own fraction.
+constexpr double kInnerHalf = 718.0 / 2.0;  // times the rate in 16 bits
+constexpr double kLargeInner = 0.716 / 0.64;
+
 constexpr double kTileRows = 128.0;  // of grouped products (Gale et al. 2022, "MegaBlocks", section 5.1.2)
 
 constexpr double kManyNodes = 64.0;  // FrameworkTraits::pipelined_wait_s
@@ -47,7 +73,8 @@ bool has_vendor_attention(const workload::Workload& workload, const workload::De
 double attention_fraction(const workload::Workload& workload, const workload::DeviceSpec& device,
                           const FrameworkTraits& traits) {
   if (workload.model.attention == workload::Attention::kEager) return kCausalHalf * device.gemm_fraction;
-  if (has_vendor_attention(workload, device, traits)) return device.vendor_attention_fraction;
+  if (has_vendor_attention(workload, device, traits))
+    return device.vendor_attention_fraction * (workload.training.fp8_attention ? kFp8Attention : 1.0);
   return device.attention_fraction * traits.attention_factor;
 }
 
@@ -76,6 +103,11 @@ workload::ClassRates device_rates(const workload::Workload& workload, const work
   // A copy reads and writes every transferred byte once.
   rate(workload::OpClass::kCopy).bytes_per_s = 2.0 * device.host_bytes_per_s / calibration.host;
   return rates;
+}
+
+double scan_rate(const workload::Workload& workload, const workload::DeviceSpec& device) {
+  return std::min(kScanFlopsPerS,
+                  kScanBesideAttention * device.attention_fraction * peak_flops_per_s(device, workload.precision));
 }
 
 // They reach the same share of their peak as those in 16 bits, and as late: gemm_half_flops is a time.
@@ -136,6 +168,9 @@ Machine make_machine(const workload::Workload& workload, const workload::Cluster
   if (workload.training.has_narrow_products())
     machine.narrow_products = narrow_rate(workload, *cluster.device, machine);
   if (has_vendor_attention(workload, *cluster.device, traits)) machine.attention_half_tokens = kVendorHalfTokens;
+  machine.scan_flops_per_s = scan_rate(workload, *cluster.device) / calibration.products;
+  machine.separate_experts = traits.separate_experts && !workload.training.fused_experts;
+  machine.position_first = traits.position_first;
   machine.loss_factor = traits.loss_factor / traits.elementwise_factor;
   if (cluster.emulated_network) {
     machine.network = *cluster.emulated_network;
@@ -195,12 +230,37 @@ double exchange_time_s(const Machine& machine, schedule::OpKind kind, std::int64
 
 namespace {
 
-// FLOPs of a product. Those of a group share the device as one large product does, and each fills its last tile by
-// half.
-double product_flops(const plan::Operation& operation) {
-  if (operation.shape.groups == 1) return operation.flops;
-  const double rows = static_cast<double>(operation.shape.rows) / static_cast<double>(operation.shape.groups);
-  return operation.flops * (1.0 + 0.5 * kTileRows / rows);
+// The sum over k that each element of a group's products takes.
+double inner_of_group(const plan::Operation& operation) {
+  const plan::Shape& shape = operation.shape;
+  switch (operation.kind) {
+    case schedule::OpKind::kGroupedBackwardWeight:
+      return static_cast<double>(shape.rows) / static_cast<double>(shape.groups);
+    case schedule::OpKind::kGroupedBackwardInput:
+      return static_cast<double>(shape.outer);
+    default:
+      return static_cast<double>(shape.inner);
+  }
+}
+
+// What the products of a group take in addition, or less, if they read fewer than 16 bits.
+double by_inner(const Machine& machine, const plan::Operation& operation, const workload::ClassRate& rate) {
+  const double whole_rate = machine.rate(workload::OpClass::kProduct).flops_per_s;
+  if (!std::isfinite(whole_rate) || !(rate.flops_per_s > whole_rate)) return 1.0;
+  return (1.0 + kInnerHalf * rate.flops_per_s / whole_rate / inner_of_group(operation)) / kLargeInner;
+}
+
+// Those of a group share the device as one large product does, and each fills its last tile by half; or they are
+// products of their own, one after the other, as Transformer Engine's GroupedLinear calls them
+// (NVIDIA/TransformerEngine#853; its streams let them overlap, which is left out).
+double product_time_s(const Machine& machine, const plan::Operation& operation, const workload::ClassRate& rate,
+                      double bytes) {
+  if (operation.shape.groups == 1) return rate.seconds(operation.flops, bytes);
+  const auto groups = static_cast<double>(operation.shape.groups);
+  const double rows = static_cast<double>(operation.shape.rows) / groups;
+  const double flops = operation.flops * (1.0 + 0.5 * kTileRows / rows) * by_inner(machine, operation, rate);
+  if (!machine.separate_experts) return rate.seconds(flops, bytes);
+  return rate.launch_s + groups * (rate.seconds(flops / groups, bytes / groups) - rate.launch_s);
 }
 
 double attention_time_s(const Machine& machine, const plan::Operation& operation, double bytes) {
@@ -209,10 +269,25 @@ double attention_time_s(const Machine& machine, const plan::Operation& operation
   return kernel_time_s(machine, workload::OpClass::kAttention, operation.flops * (1.0 + later), bytes);
 }
 
+// Of what a scan reads and writes, if rows are ordered by position first: its kernels want them ordered by sequence,
+// and both the input and the output, or their gradients, are copied (megatron/core/ssm/mamba_mixer.py).
+double copied_bytes(const Machine& machine, const plan::Operation& operation) {
+  if (!machine.position_first || operation.shape.batch == 1) return 0.0;
+  const plan::Operand& first = operation.operands.front();                   // projected, or the gradient of y
+  const bool forward = operation.kind == schedule::OpKind::kMambaForward ||  //
+                       operation.kind == schedule::OpKind::kDeltaForward;
+  const std::int64_t projected = forward ? first.range.elems : operation.operands[1].range.elems;
+  const std::int64_t mixed = operation.shape.rows * operation.shape.inner;
+  constexpr std::int64_t kReadAndWritten = 4;  // 16 bits each
+  return static_cast<double>(kReadAndWritten * (projected + mixed));
+}
+
 // Its products and what moves bytes are different kernels.
 double scan_time_s(const Machine& machine, const plan::Operation& operation, double bytes) {
-  return kernel_time_s(machine, workload::OpClass::kAttention, operation.flops, 0.0) +
-         kernel_time_s(machine, workload::OpClass::kMemory, 0.0, bytes);
+  workload::ClassRate products = machine.rate(workload::OpClass::kAttention);
+  if (machine.scan_flops_per_s > 0.0) products.flops_per_s = machine.scan_flops_per_s;
+  return products.seconds(operation.flops, 0.0) +
+         kernel_time_s(machine, workload::OpClass::kMemory, 0.0, bytes + copied_bytes(machine, operation));
 }
 
 // What a product makes of its input in 16 bits first: copies by rows and by columns, of one byte each, of which the
@@ -224,6 +299,8 @@ double narrowing_s(const Machine& machine, const plan::StepPlan& plan, const pla
   if (!reads_first) return 0.0;
   const plan::Range& input = operation.operands.front().range;
   const std::int64_t bytes = schedule::size_bytes(plan.buffers[static_cast<std::size_t>(input.buffer)].type);
+  if (bytes == 1 && machine.separate_experts && operation.kind == OpKind::kGroupedForward)
+    return kernel_time_s(machine, workload::OpClass::kMemory, 0.0, kQuantisedBytes * static_cast<double>(input.elems));
   if (bytes == 1) return 0.0;
   return kernel_time_s(machine, workload::OpClass::kMemory, 0.0, static_cast<double>(input.elems * (bytes + 2)));
 }
@@ -243,7 +320,7 @@ double operation_time_s(const Machine& machine, const plan::StepPlan& plan, cons
   if (of != workload::OpClass::kProduct) return kernel_time_s(machine, of, operation.flops, bytes);
   const bool narrow = machine.narrow_products && operation.layer >= 0;
   const workload::ClassRate& rate = narrow ? *machine.narrow_products : machine.rate(of);
-  return rate.seconds(product_flops(operation), bytes) + (narrow ? narrowing_s(machine, plan, operation) : 0.0);
+  return product_time_s(machine, operation, rate, bytes) + (narrow ? narrowing_s(machine, plan, operation) : 0.0);
 }
 
 // CPU ranks. Computing, copying and reducing takes time of cores that all threads share. So a collective has two parts:

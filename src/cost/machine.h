@@ -17,8 +17,13 @@ struct Machine {
   /// Of the blocks' matrix products if they read fewer bits than the model's type has.
   std::optional<workload::ClassRate> narrow_products = {};
   double attention_half_tokens = 0.0;  ///< a sequence of this length reaches half of attention's rate
-  double loss_factor = 1.0;            ///< on the bytes of the loss and its gradient, which belong to kMemory
-  workload::EmulatedNetwork network;   ///< network of the collectives
+  double scan_flops_per_s = 0.0;       ///< of the products in kernels of scans; 0: attention's
+  /// Each expert's product is a kernel of its own, which reads what another kernel has quantised.
+  bool separate_experts = false;
+  /// Rows of activations are ordered by position first, so that a scan of several sequences needs copies.
+  bool position_first = false;
+  double loss_factor = 1.0;           ///< on the bytes of the loss and its gradient, which belong to kMemory
+  workload::EmulatedNetwork network;  ///< network of the collectives
   std::int64_t ranks_per_node = 1;
   double collective_overhead_s = 0.0;  ///< that a program sees for each collective in addition to the network's time
   double collective_factor = 1.0;      ///< on the network's time

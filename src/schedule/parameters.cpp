@@ -208,6 +208,8 @@ class Adder {
   // Adds adapters to those of the layers, side by side in `rows`, that have one.
   void adapt_rows(const std::string& name, const std::vector<workload::AdaptedLayer>& layers,
                   const std::vector<std::int64_t>& rows, LinearTensors& linear) {
+    if (rank() > 0 && layers.size() > 1 && training_.lora.joins(layers))
+      return adapt_all_rows(name, layers, rows, linear);
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < layers.size(); ++i) {
       const std::int64_t own = rows[i] / tensor_ranks_;
@@ -220,6 +222,18 @@ class Adder {
       }
       begin += own;
     }
+  }
+
+  // One adapter for all of them.
+  void adapt_all_rows(const std::string& name, const std::vector<workload::AdaptedLayer>& layers,
+                      const std::vector<std::int64_t>& rows, LinearTensors& linear) {
+    const std::int64_t own = std::accumulate(rows.begin(), rows.end(), std::int64_t{0}) / tensor_ranks_;
+    std::string of = name;
+    for (const workload::AdaptedLayer layer : layers) of += workload::to_string(layer);
+    AdapterTensors adapter{layers.front(), kNoTensor, kNoTensor, rank(), 0, own};
+    adapter.a = shared_of_adapter(of + ".A", rank() * model_.hidden, kStddev);
+    adapter.b = trained(add(of + ".B", own * rank(), 0.0, 0.0, {Split::kRows, rows, rank()}));
+    linear.adapters.push_back(adapter);
   }
 
   void adapt_columns(const std::string& name, workload::AdaptedLayer layer, std::int64_t columns,

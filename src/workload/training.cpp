@@ -128,6 +128,11 @@ Block<AdapterSpec> adapter_block() {
                "the layers of a block that have an adapter: q, k, v, o, gate, up, down, or names of modules as "
                "\"q_proj\"",
                read_targets, write_targets);
+  block
+      .key("joined", &AdapterSpec::joined, boolean(),
+           "one adapter for q, k and v together, and one for gate and up, as Megatron-Bridge's \"linear_qkv\" and "
+           "\"linear_fc1\" have")
+      .written_where_changed();
   block.key("dropout", &AdapterSpec::dropout, number(from_to_below(0, 1)), "probability, on the adapters' inputs");
   return block;
 }
@@ -147,9 +152,27 @@ Block<StateTypes> state_types_block() {
   return block;
 }
 
+Block<PreciseProducts> precise_block() {
+  Block<PreciseProducts> block(
+      "Products of the blocks that stay in the model's type where \"precision\" names fp8 or fp4: {\"attention\": "
+      "true, "
+      "\"last_layers\": 14}");
+  block.key("attention", &PreciseProducts::attention, boolean(), "those before and after attention");
+  block.key("latents", &PreciseProducts::latents, boolean(), "those to and from the latents of experts");
+  block.key("mixer_outputs", &PreciseProducts::mixer_outputs, boolean(),
+            "those after state-space layers and linear attention are in fp8 where the others are in fp4");
+  block.key("last_layers", &PreciseProducts::last_layers, integer(from_to(0, 1e4)),
+            "all products of so many last layers");
+  return block;
+}
+
 }  // namespace
 
 const char* to_string(AdaptedLayer layer) { return kLayerWords[static_cast<std::size_t>(layer)].first.data(); }
+
+bool AdapterSpec::joins(const std::vector<AdaptedLayer>& layers) const {
+  return joined && std::ranges::all_of(layers, [this](AdaptedLayer layer) { return targets_layer(layer); });
+}
 
 std::optional<double> TrainingSpec::base_bits() const {
   switch (base) {
@@ -208,6 +231,16 @@ Block<TrainingSpec> training_block() {
            "in the model's type")
       .written_where_changed();
   block.block("state_types", &TrainingSpec::state_types, state_types_block()).written_where_changed();
+  block.block("precise", &TrainingSpec::precise, precise_block()).written_where_changed();
+  block
+      .key("fp8_attention", &TrainingSpec::fp8_attention, boolean(),
+           "the products of attention itself are in fp8, as with Megatron's --fp8-dot-product-attention")
+      .written_where_changed();
+  block
+      .key("fused_experts", &TrainingSpec::fused_experts, boolean(),
+           "one kernel computes the products of all experts of a rank, as with Megatron's "
+           "--use-transformer-engine-op-fuser; otherwise Megatron calls a product for each expert")
+      .written_where_changed();
   block.check([](JsonObject& object, const TrainingSpec& training) {
     if (training.states == OptimizerStates::kAsModel && training.state_types != StateTypes{})
       object.fail("state_types", "states of the model's type have no others", "leave one of the two keys out");

@@ -22,8 +22,13 @@ struct AdapterSpec {
   std::int64_t rank = 0;  ///< 0: no adapters
   std::array<bool, kAdaptedLayerCount> targets = {true, true, true, true, true, true, true};
   double dropout = 0.0;  ///< probability, on the inputs of each adapter
+  /// One adapter for q, k and v together, and one for gate and up, as of Megatron-Bridge's and NeMo's linear_qkv and
+  /// linear_fc1, if all of them have one.
+  bool joined = false;
 
   bool targets_layer(AdaptedLayer layer) const { return targets[static_cast<std::size_t>(layer)]; }
+  /// Returns whether these layers have one adapter together.
+  bool joins(const std::vector<AdaptedLayer>& layers) const;
   friend bool operator==(const AdapterSpec&, const AdapterSpec&) = default;
 };
 
@@ -70,6 +75,17 @@ inline constexpr std::int64_t size_bytes(StateType type) {
 /// weights, mxfp8 one for each 32 numbers, nvfp4 one for each 16 numbers of 4 bits.
 enum class ProductFormat { kAsModel, kFp8Delayed, kFp8Tensorwise, kFp8Blockwise, kMxFp8, kNvFp4 };
 
+/// Products of the blocks' linear layers that ProductFormat leaves in the model's type, as recipes name them
+/// (Transformer Engine's quantization recipes; NVIDIA 2026, "Nemotron 3 Super", arXiv:2604.12374).
+struct PreciseProducts {
+  bool attention = false;        ///< those before and after attention
+  bool latents = false;          ///< those to and from the latents of experts (ExpertSpec::latent)
+  bool mixer_outputs = false;    ///< those after a mixer are in fp8 where the others are in fp4
+  std::int64_t last_layers = 0;  ///< all of the model's last layers
+
+  friend bool operator==(const PreciseProducts&, const PreciseProducts&) = default;
+};
+
 /// How the model is trained. By default all weights are.
 struct TrainingSpec {
   AdapterSpec lora = {};
@@ -80,6 +96,12 @@ struct TrainingSpec {
   OptimizerStates states = OptimizerStates::kFp32;
   StateTypes state_types = {};
   ProductFormat products = ProductFormat::kAsModel;  ///< said by the workload's "precision"
+  PreciseProducts precise = {};
+  bool fp8_attention = false;  ///< the products of attention itself are in fp8 (Megatron: --fp8-dot-product-attention)
+  /// One kernel computes the products of all experts of a rank, their biases, activation and its quantisation
+  /// (Megatron:
+  /// --use-transformer-engine-op-fuser). Otherwise Megatron calls a product for each expert.
+  bool fused_experts = false;
 
   bool has_narrow_products() const { return products != ProductFormat::kAsModel; }
   bool freezes() const { return lora.rank > 0; }

@@ -93,6 +93,12 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
   block.check([](JsonObject& object, const Workload& workload) {
     if (workload.training.freezes() && adapter_parameter_count(workload) == 0)
       object.fail("training/lora/targets", "names no layer that this model has", "name for example q and v");
+    if (workload.training.has_narrow_products()) return;
+    constexpr const char* kAdvice = "add for example \"precision\": \"mxfp8\", or leave the key out";
+    if (workload.training.precise != PreciseProducts{})
+      object.fail("training/precise", "no product is in fp8 or fp4 that others could be more precise than", kAdvice);
+    if (workload.training.fp8_attention)
+      object.fail("training/fp8_attention", "belongs to a model whose products are in fp8 or fp4", kAdvice);
   });
   block.key("optimizer", &Workload::optimizer, one_of(kOptimizerWords), "the optimizer");
   block.block("training", &Workload::training, training_block()).written_where_changed();
@@ -148,14 +154,18 @@ std::int64_t adapters_of_layer(const Workload& workload, bool attends, std::int6
   const auto add = [&](AdaptedLayer layer, std::int64_t inputs, std::int64_t outputs) {
     if (inputs > 0 && outputs > 0 && adapter.targets_layer(layer)) elems += adapter.rank * (inputs + outputs);
   };
+  // Joined ones share the matrix that reads the inputs.
+  const auto joined = [&](std::int64_t others) { elems -= adapter.rank * others * model.hidden; };
   if (attends && !model.has_latents()) {
     add(AdaptedLayer::kQuery, model.hidden, model.query_width());
     add(AdaptedLayer::kKey, model.hidden, model.key_width());
     add(AdaptedLayer::kValue, model.hidden, model.value_width());
+    if (adapter.joins({AdaptedLayer::kQuery, AdaptedLayer::kKey, AdaptedLayer::kValue})) joined(2);
   }
   if (attends) add(AdaptedLayer::kOutput, model.output_width(), model.hidden);
   if (model.gated_mlp) add(AdaptedLayer::kGate, model.hidden, ffn);
   add(AdaptedLayer::kUp, model.hidden, ffn);
+  if (model.gated_mlp && ffn > 0 && adapter.joins({AdaptedLayer::kGate, AdaptedLayer::kUp})) joined(1);
   add(AdaptedLayer::kDown, ffn, model.hidden);
   return elems;
 }

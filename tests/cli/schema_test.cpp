@@ -114,6 +114,7 @@ const std::vector<Place>& places() {
         {"/properties/workload/properties/training", kTrained, "/workload/training"},
         {"/properties/workload/properties/training/properties/lora", kTrained, "/workload/training/lora"},
         {"/properties/workload/properties/training/properties/state_types", kTrained, "/workload/training/state_types"},
+        {"/properties/workload/properties/training/properties/precise", kTrained, "/workload/training/precise"},
         {"/properties/cluster/anyOf/1", kTrained, "/cluster"},
         {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/1", kTrained, "/cluster/emulate_network"},
         {"/properties/cluster/anyOf/1/properties/emulate_network/anyOf/2", kNodes, "/cluster/emulate_network"},

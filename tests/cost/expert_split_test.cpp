@@ -151,9 +151,8 @@ TEST(ExpertSplit, WholeExpertsComputeAsMuch) {
   const auto seconds = [&](std::int64_t expert_tensor_ranks) {
     return cost::StepCostModel(workload, gpus(2), machine)(of_two_tensor_ranks(8, expert_tensor_ranks)).products_s;
   };
-  // But for half a tile of each expert, which has half as many tokens.
+  // But for half a tile of each expert, which has half as many tokens, and for products over half as many numbers.
   EXPECT_NEAR(seconds(1) / seconds(2), 1.0, 0.1);
-  EXPECT_GT(seconds(1), seconds(2));
 }
 
 // A token that several experts of a rank or of a node want goes there once.
@@ -265,6 +264,7 @@ Agreement agreement(const std::string& world, workload::Workload workload, const
 // share a device was chosen with it.
 TEST(ExpertSplit, RanksAWholeSpaceAsSimuMaxDoes) {
   workload::Workload workload;
+  workload.training.fused_experts = true;  // SimuMax has one kernel for the products of all experts
   workload.model = workload::hub_model("deepseek-v2-lite")->sizes;
   workload.model.layers = 28;
   workload.model.seq_len = 4096;
@@ -282,6 +282,7 @@ TEST(ExpertSplit, RanksAWholeSpaceAsSimuMaxDoes) {
 // these predictions are better than with experts that tensor parallelism splits.
 TEST(ExpertSplit, RanksASpaceOfWholeExpertsAsSimuMaxDoes) {
   workload::Workload workload;
+  workload.training.fused_experts = true;
   workload.model = workload::hub_model("mixtral-8x7b")->sizes;
   workload.model.seq_len = 4096;
   workload.train_batch_size = 256;
@@ -300,8 +301,8 @@ TEST(ExpertSplit, RanksASpaceOfWholeExpertsAsSimuMaxDoes) {
   EXPECT_GT(whole.rank_correlation, 0.85);
 }
 
-// Published runs of Megatron-Bridge, which nothing here was fitted to. Times are rough: small kernels and the host's
-// work for them are not modelled, nor dispatchers that send a token once to a node. So the limits are wide.
+// Published runs of Megatron-Bridge, which nothing here was fitted to, with its dispatchers. Times are rough: the
+// host's work for small kernels is not modelled. So the limits are wide.
 TEST(ExpertSplit, PublishedRunsAreForeseenWithinAFactor) {
   const std::string path = std::string(KRIGTUNE_EXPERIMENTS_DATA) + "/experts_runs.csv";
   const CsvTable table = parse_csv(read_text(path), path);
@@ -319,6 +320,7 @@ TEST(ExpertSplit, PublishedRunsAreForeseenWithinAFactor) {
         Json{{"nodes", count("gpus") / 8}, {"gpus_per_node", 8}, {"gpu", cell("gpu")}, {"network", "ib-ndr-400"}},
         "test", "/cluster");
     space::Configuration configuration = {{"zero_stage", std::int64_t{1}}, {"overlap_comm", true}};
+    configuration.set("moe_dispatch", std::string("flex"));
     for (const char* name : {"micro_batch", "pipeline_parallel", "expert_parallel"})
       configuration.set(name, count(name));
     configuration.set("activation_checkpointing", cell("checkpointing"));

@@ -30,6 +30,15 @@ TEST(Training, AdaptersHaveTheParametersThatPeftPrints) {
   EXPECT_EQ(adapters(llama3, R"({"rank": 8, "targets": "q_proj,v_proj"})"), 3'407'872);
 }
 
+// Megatron-Bridge has one adapter for q, k and v and one for gate and up: they read their inputs by one matrix.
+TEST(Training, JoinedAdaptersShareWhatReadsTheirInputs) {
+  const std::string llama3 = R"({"preset": "meta-llama/Llama-3.1-8B", "seq_len": 512})";
+  const std::int64_t of_a_layer =
+      16 * (4096 + (4096 + 2 * 1024)) + 16 * (4096 + 4096) + 16 * (4096 + 2 * 14336) + 16 * (14336 + 4096);
+  EXPECT_EQ(adapters(llama3, R"({"rank": 16, "joined": true})"), 32 * of_a_layer);
+  EXPECT_EQ(adapters(llama3, R"({"rank": 8, "targets": "q_proj,v_proj", "joined": true})"), 3'407'872);
+}
+
 TEST(Training, LayersAreKnownByTheNamesOfTheirModules) {
   const std::vector<AdaptedLayer> qkv = {AdaptedLayer::kQuery, AdaptedLayer::kKey, AdaptedLayer::kValue};
   EXPECT_EQ(workload::adapted_layers("q_proj"), std::vector{AdaptedLayer::kQuery});
@@ -67,6 +76,11 @@ TEST(Training, RefusesWhatCannotBe) {
   EXPECT_NE(of_gpt2.find("/workload/training/lora/targets: names no layer that this model has"), std::string::npos)
       << of_gpt2;
   EXPECT_NE(message(R"({"lora": {"targets": ["q"]}})").find("\"rank\" is missing"), std::string::npos);
+  // In bf16 there is nothing narrower.
+  EXPECT_NE(message(R"({"precise": {"attention": true}})").find("/workload/training/precise: no product is in fp8"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"fp8_attention": true})").find("/workload/training/fp8_attention: belongs to a model whose"),
+            std::string::npos);
 }
 
 // Dettmers et al. 2023, section 3: the constants of 64 weights take 0.5 bits a weight, quantised themselves 0.127.

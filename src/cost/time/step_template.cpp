@@ -11,6 +11,7 @@
 #include "cost/context_split.h"
 #include "cost/expert_split.h"
 #include "cost/framework.h"
+#include "cost/time/block_time.h"
 #include "cost/time/expert_overlap.h"
 #include "cost/time/tensor_overlap.h"
 #include "cost/weight_gradients.h"
@@ -101,10 +102,12 @@ bool reads_parameter(schedule::OpKind kind) {
 
 class TemplateReader {
  public:
-  TemplateReader(const plan::StepPlan& plan, const Machine& machine, const schedule::Knobs& knobs,
-                 const ContextExchange& exchange, const ExpertExchange& experts, const FrameworkTraits& traits)
+  TemplateReader(const plan::StepPlan& plan, const Machine& machine, const BlockTime& time,
+                 const schedule::Knobs& knobs, const ContextExchange& exchange, const ExpertExchange& experts,
+                 const FrameworkTraits& traits)
       : plan_(plan),
         machine_(machine),
+        time_(time),
         knobs_(knobs),
         exchange_(exchange),
         tokens_s_(exchange_s(machine, experts)),
@@ -139,7 +142,7 @@ class TemplateReader {
           pass.operations.size());
       pass.cost.expert_comm_s += add_exchange(tokens_s_, pass);
     }
-    const double seconds = shared ? shared->compute_s : operation_time_s(machine_, plan_, operation);
+    const double seconds = shared ? shared->compute_s : time_.seconds(operation);
     TemplateOperation& next = pass.operations.emplace_back();
     next.collective = plan::is_collective(operation.kind);
     double exposed_s = seconds;
@@ -162,8 +165,7 @@ class TemplateReader {
     if (beside_.empty()) return seconds;
     const Beside beside = beside_[static_cast<std::size_t>(&operation - plan_.operations.data())];
     if (beside.product < 0) return seconds;
-    const double product_s =
-        operation_time_s(machine_, plan_, plan_.operations[static_cast<std::size_t>(beside.product)]);
+    const double product_s = time_.seconds(plan_.operations[static_cast<std::size_t>(beside.product)]);
     if (!beside.by_pieces) return exposed_beside_s(seconds, product_s, machine_.overlap_slowdown);
     return exposed_by_pieces_s(seconds, product_s, machine_.overlap_slowdown, static_cast<double>(knobs_.tensor_ranks));
   }
@@ -267,6 +269,7 @@ class TemplateReader {
 
   const plan::StepPlan& plan_;
   const Machine& machine_;
+  const BlockTime& time_;
   const schedule::Knobs& knobs_;
   const ContextExchange& exchange_;
   double tokens_s_;  ///< of one exchange of tokens between ranks with other experts
@@ -297,7 +300,8 @@ StepTemplate make_template(const workload::Workload& workload, const Machine& ma
                            const plan::StepPlan& plan) {
   const ContextExchange exchange = context_exchange(workload, knobs, machine.ranks_per_node);
   const ExpertExchange experts = expert_exchange(workload, knobs, machine.ranks_per_node);
-  return TemplateReader(plan, machine, knobs, exchange, experts, traits_of(workload.framework)).read();
+  const BlockTime time(workload, machine, plan);
+  return TemplateReader(plan, machine, time, knobs, exchange, experts, traits_of(workload.framework)).read();
 }
 
 }  // namespace krigtune::cost
