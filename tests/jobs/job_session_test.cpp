@@ -481,6 +481,27 @@ TEST_F(JobSession, KeepsTheMicroStepsWhereRanksShareASequence) {
   EXPECT_EQ(session.baseline->integer("gradient_accumulation_steps", 0), 8);
 }
 
+// A session once named the file of the command as if both lay in one folder, and could not be read.
+TEST_F(JobSession, NamesFilesThatLieInAnotherFolderThanItself) {
+  std::filesystem::create_directories(directory_.path() / "job");
+  std::filesystem::create_directories(directory_.path() / "sessions");
+  directory_.write("job/x.yml", "base_model: m\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\n");
+  directory_.write("sessions/own.json", R"({"budget": {"trials": 3}})");
+  request_.directory = directory_.path() / "job";
+  const std::string there = (request_.directory / "x.yml").string();
+  const auto file_of = [&] {
+    const Json set = made("axolotl train x.yml", {}, "").json["runner"]["set"];
+    EXPECT_NO_THROW(jobs::session_of_job(request_));
+    return set.begin().key();
+  };
+  EXPECT_EQ(file_of(), "x.yml");
+  request_.written_in = directory_.path() / "sessions";
+  EXPECT_EQ(file_of(), there);
+  request_.written_in.clear();
+  request_.session = directory_.path() / "sessions/own.json";
+  EXPECT_EQ(file_of(), there);
+}
+
 // nanotron asserts that dp is what the others leave. Only tensor and pipeline parallelism once changed it.
 TEST_F(JobSession, WritesTheDataRanksThatEveryKindOfParallelismLeaves) {
   directory_.write("llama.yaml",

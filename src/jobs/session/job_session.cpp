@@ -13,6 +13,7 @@
 #include "jobs/recipe/rewriting.h"
 #include "jobs/session/job_advice.h"
 #include "jobs/session/job_metric.h"
+#include "jobs/session/job_paths.h"
 #include "jobs/session/job_space.h"
 #include "jobs/session/metric_unit.h"
 #include "jobs/session/seen_facts.h"
@@ -214,8 +215,7 @@ class SessionMaker {
   // The session's own cluster, if it states one.
   workload::ClusterSpec cluster() const {
     if (!json_.contains("cluster")) return workload::read_cluster(machine_.cluster, "this node", "");
-    return workload::read_cluster(json_["cluster"], request_.session.string(), "/cluster",
-                                  std::filesystem::absolute(request_.session).parent_path());
+    return workload::read_cluster(json_["cluster"], request_.session.string(), "/cluster", base_of(request_));
   }
 
   void make_by_options() {
@@ -481,7 +481,8 @@ class SessionMaker {
     for (const Json& word : runner.block["argv"]) words.push_back(word.get<std::string>());
     const VariedCommand varied = vary_command(words, others, around(), {{}, true});
     Json block = runner_of_session();
-    for (const auto& [key, value] : runner.block.items()) block[key] = value;
+    for (const auto& [key, value] : runner.block.items())
+      block[key] = key == "set" ? named_from_session(request_, value) : value;
     block["argv"] = varied.argv;
     const VariedCommand own = vary_command(request_.command, others, around());
     block["command"] = Json::array();
@@ -560,10 +561,8 @@ bool add_seen_facts(Json& session, const JobRequest& surroundings, std::vector<s
 JobSession session_of_job(const JobRequest& request) {
   WrittenSession written = written_session(request);
   const bool is_own = !request.session.empty();
-  const std::filesystem::path base =
-      is_own ? std::filesystem::absolute(request.session).parent_path() : request.directory;
   const std::string source = is_own ? request.session.string() : "the session of " + job_name(request.command);
-  session::Session session = session::read_session(written.json, source, base);
+  session::Session session = session::read_session(written.json, source, base_of(request));
   session.file = is_own ? request.session : job_file(request.command);
   if (is_own && written.ranks && *written.ranks != session.cluster.ranks()) {
     throw UserError(fmt::format("{}: /cluster: {}, but the command starts {}", source,

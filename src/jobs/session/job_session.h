@@ -32,7 +32,10 @@ struct JobRequest {
   std::string recipe;                         ///< name or path; "": the one that matches the command, if any
   /// The user's own session, from which everything is taken that the command does not state; "": none.
   std::filesystem::path session;
-  std::filesystem::path directory;         ///< base of the command's relative paths; absolute
+  std::filesystem::path directory;  ///< base of the command's relative paths; absolute
+  /// The folder of the written session, which its relative paths refer to; absolute; "": that of the user's own
+  /// session, or else `directory`.
+  std::filesystem::path written_in;
   std::string typed_as = "krigtune tune";  ///< prefix of lines to copy
   /// Returns an environment variable; empty if not set.
   std::function<std::optional<std::string>(const std::string& name)> variable = [](const std::string&) {

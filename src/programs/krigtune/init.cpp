@@ -218,11 +218,11 @@ bool is_own_model(const Context& context) {
   return ds_config_of(context.arguments).empty() && context.arguments.users_command().empty();
 }
 
-std::string text_of(const Context& context, int gpus) {
+std::string text_of(const Context& context, const std::filesystem::path& file, int gpus) {
   const bool is_deepspeed = !ds_config_of(context.arguments).empty();
   const bool is_job = !is_deepspeed && !is_own_model(context);
   if (!is_deepspeed) refuse_deepspeed_options(context);
-  if (is_job) return job_session_text(context);
+  if (is_job) return job_session_text(context, file);
   refuse_job_options(context);
   return is_deepspeed ? deepspeed_session_text(context, model_run(context)) : session_text(context, gpus);
 }
@@ -269,7 +269,7 @@ int init(const Context& context) {
   refuse_to_overwrite(file);
   if (const auto directory = context.arguments.text(kFrom)) return init_from_run(context, *directory, file);
   const int gpus = count_gpus();
-  write_atomically(file, text_of(context, gpus));
+  write_atomically(file, text_of(context, file, gpus));
   if (context.arguments.flag("json")) {
     Json json = new_document("init");
     json["file"] = file.string();

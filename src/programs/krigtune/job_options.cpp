@@ -145,8 +145,10 @@ FileSession session_of_json(const Context& context, Json json, const std::filesy
   return found;
 }
 
-std::string job_session_text(const Context& context) {
-  const jobs::JobSession made = jobs::session_of_job(job_request(context));
+std::string job_session_text(const Context& context, const std::filesystem::path& file) {
+  jobs::JobRequest request = job_request(context);
+  request.written_in = std::filesystem::absolute(file).parent_path();
+  const jobs::JobSession made = jobs::session_of_job(request);
   std::string text = fmt::format("// A session for the job of {}, to be edited; every key: docs/session.md.\n",
                                  made.session.file.string());
   show_remarks(context, made.remarks);

@@ -39,7 +39,7 @@ FileSession session_of_json(const Context& context, Json json, const std::filesy
                             const std::filesystem::path& run_directory, bool looks);
 
 /// Returns the text of a session for the command that the user can edit, with the assumptions as comments at its
-/// beginning.
-std::string job_session_text(const Context& context);
+/// beginning. Its relative paths are relative to the directory of `file`.
+std::string job_session_text(const Context& context, const std::filesystem::path& file);
 
 }  // namespace krigtune::cli
