@@ -481,6 +481,23 @@ TEST_F(JobSession, KeepsTheMicroStepsWhereRanksShareASequence) {
   EXPECT_EQ(session.baseline->integer("gradient_accumulation_steps", 0), 8);
 }
 
+// A job of a model that nobody knows: without a workload the session does not know the batch. It was refused.
+TEST_F(JobSession, KeepsTheBatchOfAnUnknownModelWhereOnlyTheMicroBatchIsAskedFor) {
+  request_.directory = directory_.path();
+  const jobs::WrittenSession written = made(
+      "torchrun --nproc_per_node 2 train.py --per_device_train_batch_size 2 --gradient_accumulation_steps 4 "
+      "--output_dir o --model_name_or_path ./nowhere",
+      {"micro_batch=--per_device_train_batch_size:1,2,3"}, "");
+  EXPECT_EQ(written.json["space"]["gradient_accumulation_steps"].dump(), "[4,8]");
+  EXPECT_TRUE(says(written, "gradient_accumulation_steps varies too, so that a step keeps its 16 sequences"));
+  int count = 0;
+  jobs::session_of_job(request_).session.space.for_each([&](const space::Configuration& one) {
+    EXPECT_EQ(one.integer("micro_batch", 0) * one.integer("gradient_accumulation_steps", 0) * 2, 16);
+    return ++count < 10;
+  });
+  EXPECT_EQ(count, 2);
+}
+
 // A session once named the file of the command as if both lay in one folder, and could not be read.
 TEST_F(JobSession, NamesFilesThatLieInAnotherFolderThanItself) {
   std::filesystem::create_directories(directory_.path() / "job");

@@ -307,7 +307,7 @@ class SessionMaker {
     const std::int64_t dp = space::data_parallel_ranks(ranks, varied.own).value_or(ranks);
     const std::int64_t batch =
         space::sequences_of_step(*count(varied.own, space::kMicroBatch), dp, *count(varied.own, space::kAccumulation));
-    if (configurations_at(batch, dp) < 2) {
+    if (configurations_at(json_["space"], batch, dp) < 2) {
       remarks_.push_back(
           fmt::format("the sequences of a step vary: micro_batch and {} have no two pairs of the same "
                       "product {}",
@@ -319,20 +319,6 @@ class SessionMaker {
         fmt::format("the {} of a step {} kept: \"constraints\" in a session, or other names "
                     "than micro_batch and {}, let them vary",
                     counted(batch, "sequence"), batch == 1 ? "is" : "are", space::kAccumulation));
-  }
-
-  int configurations_at(std::int64_t batch, std::int64_t dp) const {
-    int found = 0;
-    const auto parameters = space::read_parameters(json_["space"], "--vary", "/space");
-    const auto values = [&](const char* name) {
-      const auto is_it = [&](const space::Parameter& parameter) { return parameter.name == name; };
-      return std::find_if(parameters.begin(), parameters.end(), is_it)->values;
-    };
-    for (const space::Value& micro : values(space::kMicroBatch)) {
-      const auto steps = space::accumulation_steps(batch, space::integer_of(micro).value_or(0), dp);
-      for (const space::Value& one : values(space::kAccumulation)) found += steps && space::integer_of(one) == steps;
-    }
-    return found;
   }
 
   void remark_on_other_names() {
@@ -423,6 +409,7 @@ class SessionMaker {
         if (!one.values.is_null()) json_["space"][one.name] = one.values;
         if (is_the_recipes(one.name, job) && !is_one_of(one.name, varied)) varied.push_back(one.name);
       }
+      add_steps(job, own, varied);
       return varied;
     }
     JobSpace fitted = fitted_space(space_block(*recipe_, job, varied_by_default(*recipe_, job)), size_of(job, own));
@@ -440,6 +427,22 @@ class SessionMaker {
     json_["space"] = std::move(fitted.space);
     for (std::string& constraint : fitted.constraints) json_["constraints"].push_back(std::move(constraint));
     return varied;
+  }
+
+  // The job keeps its batch by the accumulation, which a session without a workload cannot derive.
+  void add_steps(const RecipeJob& job, const OwnValues& own, std::vector<std::string>& varied) {
+    const auto varies = [&](const char* name) { return is_one_of(std::string_view(name), varied); };
+    const bool splits = std::ranges::any_of(space::rank_divisors(), varies);
+    const bool moves = (splits || varies(space::kMicroBatch)) && !varies(space::kAccumulation);
+    if (!moves || json_.contains("workload") || !own.train_batch_size || !own.configuration.has(space::kMicroBatch) ||
+        !is_the_recipes(space::kAccumulation, job))
+      return;
+    json_["space"][space::kAccumulation] =
+        steps_that_keep(*own.train_batch_size, json_["space"], own.configuration, cluster().ranks());
+    json_["constraints"].push_back(kept_batch(*own.train_batch_size));
+    varied.emplace_back(space::kAccumulation);
+    remarks_.push_back(fmt::format("{} varies too, so that a step keeps its {}", space::kAccumulation,
+                                   counted(*own.train_batch_size, "sequence")));
   }
 
   bool is_the_recipes(const std::string& name, const RecipeJob& job) const {

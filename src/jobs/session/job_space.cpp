@@ -228,6 +228,45 @@ class SpaceFitter {
 
 JobSpace fitted_space(const Json& space, const JobSize& size) { return SpaceFitter(space, size).fit(); }
 
+namespace {
+
+// Empty if it does not vary.
+std::vector<std::int64_t> integers_of(const Json& space, const char* name) {
+  std::vector<std::int64_t> integers;
+  for (const space::Parameter& parameter : space::read_parameters(space, "--vary", "/space")) {
+    if (parameter.name != name) continue;
+    for (const space::Value& value : parameter.values) integers.push_back(space::integer_of(value).value_or(0));
+  }
+  return integers;
+}
+
+}  // namespace
+
+Json steps_that_keep(std::int64_t train_batch_size, const Json& space, const space::Configuration& own,
+                     std::int64_t ranks) {
+  std::vector<std::int64_t> micro = integers_of(space, space::kMicroBatch);
+  if (micro.empty()) micro = {own.integer(space::kMicroBatch, 1)};
+  const bool splits = std::ranges::any_of(space::rank_divisors(), [&](const char* one) { return space.contains(one); });
+  const std::int64_t now = space::data_parallel_ranks(ranks, own).value_or(ranks);
+  std::set<std::int64_t> steps;
+  for (std::int64_t dp = 1; dp <= ranks; ++dp) {
+    if (splits ? ranks % dp != 0 : dp != now) continue;
+    for (const std::int64_t one : micro) {
+      if (const auto count = space::accumulation_steps(train_batch_size, one, dp)) steps.insert(*count);
+    }
+  }
+  return steps;
+}
+
+int configurations_at(const Json& space, std::int64_t train_batch_size, std::int64_t dp) {
+  int found = 0;
+  for (const std::int64_t micro : integers_of(space, space::kMicroBatch)) {
+    const auto steps = space::accumulation_steps(train_batch_size, micro, dp);
+    for (const std::int64_t one : integers_of(space, space::kAccumulation)) found += steps == one;
+  }
+  return found;
+}
+
 std::string kept_batch(std::int64_t train_batch_size) {
   return fmt::format("{} * {} * dp == {}", space::kMicroBatch, space::kAccumulation, train_batch_size);
 }

@@ -38,6 +38,16 @@ struct JobSpace {
 /// - parameters without effect on one data-parallel rank are left out.
 JobSpace fitted_space(const Json& space, const JobSize& size);
 
+/// Returns the numbers of micro-steps with which a configuration of `space`, the block of a session, has so many
+/// sequences a step; the micro-batch is `own`'s if it does not vary. With kinds of parallelism any number of replicas
+/// that divides the ranks is possible.
+Json steps_that_keep(std::int64_t train_batch_size, const Json& space, const space::Configuration& own,
+                     std::int64_t ranks);
+
+/// Returns how many pairs of micro_batch and gradient_accumulation_steps, which both vary in `space`, have so many
+/// sequences a step on `dp` replicas.
+int configurations_at(const Json& space, std::int64_t train_batch_size, std::int64_t dp);
+
 /// Returns "micro_batch * gradient_accumulation_steps * dp == 64".
 std::string kept_batch(std::int64_t train_batch_size);
 
