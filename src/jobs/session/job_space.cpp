@@ -247,10 +247,12 @@ Json steps_that_keep(std::int64_t train_batch_size, const Json& space, const spa
   std::vector<std::int64_t> micro = integers_of(space, space::kMicroBatch);
   if (micro.empty()) micro = {own.integer(space::kMicroBatch, 1)};
   const bool splits = std::ranges::any_of(space::rank_divisors(), [&](const char* one) { return space.contains(one); });
-  const std::int64_t now = space::data_parallel_ranks(ranks, own).value_or(ranks);
+  std::set<std::int64_t> replicas = {space::data_parallel_ranks(ranks, own).value_or(ranks)};
+  for (std::int64_t ways = 1; splits && ways <= ranks; ++ways) {
+    if (const auto dp = space::data_parallel_ranks(ranks, {{space::kTensorParallel, ways}})) replicas.insert(*dp);
+  }
   std::set<std::int64_t> steps;
-  for (std::int64_t dp = 1; dp <= ranks; ++dp) {
-    if (splits ? ranks % dp != 0 : dp != now) continue;
+  for (const std::int64_t dp : replicas) {
     for (const std::int64_t one : micro) {
       if (const auto count = space::accumulation_steps(train_batch_size, one, dp)) steps.insert(*count);
     }
