@@ -53,15 +53,10 @@ class YamlWalk {
   std::size_t behind_quotes(std::size_t place) const {
     const char quote = text_[place++];
     while (place < text_.size()) {
-      if (quote == '"' && text_[place] == '\\') {
-        place += 2;
-      } else if (text_[place] != quote) {
-        ++place;
-      } else if (quote == '\'' && at(place + 1) == '\'') {
-        place += 2;
-      } else {
-        return place + 1;
-      }
+      const char here = text_[place];
+      const bool is_pair = quote == '"' ? here == '\\' : here == quote && at(place + 1) == quote;
+      if (here == quote && !is_pair) return place + 1;
+      place += is_pair ? 2 : 1;
     }
     return kNowhere;
   }

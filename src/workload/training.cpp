@@ -205,6 +205,24 @@ std::vector<AdaptedLayer> adapted_layers(std::string_view name) {
 
 std::int64_t fused_loss_parts(std::int64_t vocab, std::int64_t hidden) { return (vocab + hidden - 1) / hidden; }
 
+namespace {
+
+// How products are computed.
+void add_products(Block<TrainingSpec>& block) {
+  block.block("precise", &TrainingSpec::precise, precise_block()).written_where_changed();
+  block
+      .key("fp8_attention", &TrainingSpec::fp8_attention, boolean(),
+           "the products of attention itself are in fp8, as with Megatron's --fp8-dot-product-attention")
+      .written_where_changed();
+  block
+      .key("fused_experts", &TrainingSpec::fused_experts, boolean(),
+           "one kernel computes the products of all experts of a rank, as with Megatron's "
+           "--use-transformer-engine-op-fuser; otherwise Megatron calls a product for each expert")
+      .written_where_changed();
+}
+
+}  // namespace
+
 Block<TrainingSpec> training_block() {
   Block<TrainingSpec> block(
       "How the model is trained. By default all weights are; for adapters: {\"lora\": {\"rank\": 16}, \"base\": "
@@ -231,16 +249,7 @@ Block<TrainingSpec> training_block() {
            "in the model's type")
       .written_where_changed();
   block.block("state_types", &TrainingSpec::state_types, state_types_block()).written_where_changed();
-  block.block("precise", &TrainingSpec::precise, precise_block()).written_where_changed();
-  block
-      .key("fp8_attention", &TrainingSpec::fp8_attention, boolean(),
-           "the products of attention itself are in fp8, as with Megatron's --fp8-dot-product-attention")
-      .written_where_changed();
-  block
-      .key("fused_experts", &TrainingSpec::fused_experts, boolean(),
-           "one kernel computes the products of all experts of a rank, as with Megatron's "
-           "--use-transformer-engine-op-fuser; otherwise Megatron calls a product for each expert")
-      .written_where_changed();
+  add_products(block);
   block.check([](JsonObject& object, const TrainingSpec& training) {
     if (training.states == OptimizerStates::kAsModel && training.state_types != StateTypes{})
       object.fail("state_types", "states of the model's type have no others", "leave one of the two keys out");

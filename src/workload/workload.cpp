@@ -77,6 +77,17 @@ void add_precision(Block<Workload>& block) {
       [](const Workload& workload) { return Json(precision_word(workload)); });
 }
 
+void check_training(JsonObject& object, const Workload& workload) {
+  if (workload.training.freezes() && adapter_parameter_count(workload) == 0)
+    object.fail("training/lora/targets", "names no layer that this model has", "name for example q and v");
+  if (workload.training.has_narrow_products()) return;
+  constexpr const char* kAdvice = "add for example \"precision\": \"mxfp8\", or leave the key out";
+  if (workload.training.precise != PreciseProducts{})
+    object.fail("training/precise", "no product is in fp8 or fp4 that others could be more precise than", kAdvice);
+  if (workload.training.fp8_attention)
+    object.fail("training/fp8_attention", "belongs to a model whose products are in fp8 or fp4", kAdvice);
+}
+
 Block<Workload> workload_block(const std::filesystem::path& base_dir) {
   Block<Workload> block(
       "The training job; without it krigtune optimises what the runner measures, without predictions");
@@ -90,16 +101,7 @@ Block<Workload> workload_block(const std::filesystem::path& base_dir) {
           [](const Workload& workload) { return to_json(workload.model); })
       .required();
   add_precision(block);
-  block.check([](JsonObject& object, const Workload& workload) {
-    if (workload.training.freezes() && adapter_parameter_count(workload) == 0)
-      object.fail("training/lora/targets", "names no layer that this model has", "name for example q and v");
-    if (workload.training.has_narrow_products()) return;
-    constexpr const char* kAdvice = "add for example \"precision\": \"mxfp8\", or leave the key out";
-    if (workload.training.precise != PreciseProducts{})
-      object.fail("training/precise", "no product is in fp8 or fp4 that others could be more precise than", kAdvice);
-    if (workload.training.fp8_attention)
-      object.fail("training/fp8_attention", "belongs to a model whose products are in fp8 or fp4", kAdvice);
-  });
+  block.check(check_training);
   block.key("optimizer", &Workload::optimizer, one_of(kOptimizerWords), "the optimizer");
   block.block("training", &Workload::training, training_block()).written_where_changed();
   block

@@ -120,7 +120,7 @@ TEST_F(CommandSessionTest, RunsSeveralTrialsAtATime) {
 }
 
 TEST_F(CommandSessionTest, FinishesTheRunningTrialOnTheFirstCtrlCAndSaysWhich) {
-  program(interrupt() + kMeasure);
+  program(interrupt() + "sleep 0.5\n" + kMeasure);  // the trial still runs when the signal is noticed
   const Said said = tune();
   EXPECT_EQ(said.code, 130);
   expect_said(said, "ending after trial 0; Ctrl-C again ends it now");

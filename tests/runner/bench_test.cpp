@@ -186,8 +186,9 @@ const double kMargin = std::exp(0.05 + 3.0 * std::hypot(0.01, 0.02));
 class RacingBench : public Bench {
  protected:
   // The script reports its progress and continues until it is ended.
-  trial::Outcome race(const std::optional<trial::Rival>& rival, const std::string& then = "exec sleep 600") {
-    job_.program = dir_.write_program("fake-bench", "echo '" + std::string(kHalfAsFast) + "' >> '" +
+  trial::Outcome race(const std::optional<trial::Rival>& rival, const std::string& then = "exec sleep 600",
+                      const std::string& before = "") {
+    job_.program = dir_.write_program("fake-bench", before + "echo '" + std::string(kHalfAsFast) + "' >> '" +
                                                         (trial_dir() / "heartbeat.jsonl").string() + "'\n" + then);
     return runner::make_bench_runner(job_, still_)->run({{"zero_stage", std::int64_t{1}}}, trial_dir(), rival);
   }
@@ -225,9 +226,10 @@ TEST_F(RacingBench, LetsATrialRunThatMayWinOrHasNoRivalOrIsNotToBeEnded) {
 
 TEST_F(RacingBench, MeasuresATrialThatComesToItsOwnEndMeanwhile) {
   write_atomically(dir_ / "good.json", kGoodResult);
-  const std::string then =
-      "trap 'cat " + (dir_ / "good.json").string() + "; exit 0' TERM\nwhile :; do sleep 0.01; done";
-  EXPECT_TRUE(std::holds_alternative<trial::Measured>(race(trial::Rival{"samples_per_s", true, 100.0, 2.0}, then)));
+  const std::string ends_well = "trap 'cat " + (dir_ / "good.json").string() + "; exit 0' TERM\n";
+  const trial::Outcome outcome =
+      race(trial::Rival{"samples_per_s", true, 100.0, 2.0}, "while :; do sleep 0.01; done", ends_well);
+  EXPECT_TRUE(std::holds_alternative<trial::Measured>(outcome));
 }
 
 TEST_F(Bench, MpirunStartsAProcessForEachRank) {
