@@ -67,6 +67,13 @@ def run(function, sampler, trials):
     return study.best_value, statistics.median(marks[-10:])
 
 
+def say(function, searcher, minimum, runs):
+    """Prints the line of one searcher on one function. runs: the best value and the seconds of a trial, for each seed."""
+    regrets = sorted(best - minimum for best, _ in runs)
+    print(f"{function:10} {searcher:9} regret {statistics.median(regrets):9.2e} ({regrets[0]:.1e} to {regrets[-1]:.1e})   "
+          f"{1e3 * statistics.median(seconds for _, seconds in runs):7.1f} ms a trial", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
@@ -79,9 +86,7 @@ def main():
         function, minimum = FUNCTIONS[name]
         for sampler in options.samplers.split(","):
             runs = [run(function, SAMPLERS[sampler](seed), options.trials) for seed in range(1, options.seeds + 1)]
-            regrets = sorted(best - minimum for best, _ in runs)
-            print(f"{name:10} {sampler:9} regret {statistics.median(regrets):9.2e} ({regrets[0]:.1e} to {regrets[-1]:.1e})   "
-                  f"{1e3 * statistics.median(seconds for _, seconds in runs):7.1f} ms a trial", flush=True)
+            say(name, sampler, minimum, runs)
 
 
 if __name__ == "__main__":

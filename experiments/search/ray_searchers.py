@@ -17,7 +17,7 @@ from ray import tune
 from ray.tune.search.optuna import OptunaSearch
 
 from krigtune.ray import KrigtuneSearch
-from optuna_samplers import FUNCTIONS as OPTUNAS
+from optuna_samplers import FUNCTIONS as OPTUNAS, say
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 logging.disable(logging.WARNING)
@@ -82,9 +82,7 @@ def main():
         function, minimum = OPTUNAS[name]
         for searcher in options.searchers.split(","):
             runs = [run(function, SEARCHERS[searcher](SPACES[name], seed), options.trials) for seed in range(1, options.seeds + 1)]
-            regrets = sorted(best - minimum for best, _ in runs)
-            print(f"{name:10} {searcher:9} regret {statistics.median(regrets):9.2e} ({regrets[0]:.1e} to {regrets[-1]:.1e})   "
-                  f"{1e3 * statistics.median(seconds for _, seconds in runs):7.1f} ms a trial", flush=True)
+            say(name, searcher, minimum, runs)
 
 
 if __name__ == "__main__":
