@@ -20,6 +20,18 @@ namespace {
 
 using Counts = std::set<std::int64_t>;
 
+// Returns the numbers of micro-steps with which a step has so many sequences, for any of the micro-batches and
+// replicas.
+Counts steps_of(std::int64_t batch, const Counts& micro, const Counts& replicas) {
+  Counts steps;
+  for (const std::int64_t dp : replicas) {
+    for (const std::int64_t one : micro) {
+      if (const auto count = space::accumulation_steps(batch, one, dp)) steps.insert(*count);
+    }
+  }
+  return steps;
+}
+
 class SpaceFitter {
  public:
   SpaceFitter(const Json& space, const JobSize& size) : size_(size) { made_.space = space; }
@@ -178,12 +190,7 @@ class SpaceFitter {
       made_.space.erase(space::kAccumulation);
       return;
     }
-    Counts steps;
-    for (const std::int64_t dp : replicas_) {
-      for (const std::int64_t one : micro) {
-        if (const auto count = space::accumulation_steps(*batch, one, dp)) steps.insert(*count);
-      }
-    }
+    const Counts steps = steps_of(*batch, micro, replicas_);
     made_.space[space::kAccumulation] = Json(steps);
     only_steps_ = steps.size() == 1 ? std::optional(*steps.begin()) : std::nullopt;
     is_kept_ = true;
@@ -231,11 +238,11 @@ JobSpace fitted_space(const Json& space, const JobSize& size) { return SpaceFitt
 namespace {
 
 // Empty if it does not vary.
-std::vector<std::int64_t> integers_of(const Json& space, const char* name) {
-  std::vector<std::int64_t> integers;
+Counts integers_of(const Json& space, const char* name) {
+  Counts integers;
   for (const space::Parameter& parameter : space::read_parameters(space, "--vary", "/space")) {
     if (parameter.name != name) continue;
-    for (const space::Value& value : parameter.values) integers.push_back(space::integer_of(value).value_or(0));
+    for (const space::Value& value : parameter.values) integers.insert(space::integer_of(value).value_or(0));
   }
   return integers;
 }
@@ -244,20 +251,14 @@ std::vector<std::int64_t> integers_of(const Json& space, const char* name) {
 
 Json steps_that_keep(std::int64_t train_batch_size, const Json& space, const space::Configuration& own,
                      std::int64_t ranks) {
-  std::vector<std::int64_t> micro = integers_of(space, space::kMicroBatch);
+  Counts micro = integers_of(space, space::kMicroBatch);
   if (micro.empty()) micro = {own.integer(space::kMicroBatch, 1)};
   const bool splits = std::ranges::any_of(space::rank_divisors(), [&](const char* one) { return space.contains(one); });
-  std::set<std::int64_t> replicas = {space::data_parallel_ranks(ranks, own).value_or(ranks)};
+  Counts replicas = {space::data_parallel_ranks(ranks, own).value_or(ranks)};
   for (std::int64_t ways = 1; splits && ways <= ranks; ++ways) {
     if (const auto dp = space::data_parallel_ranks(ranks, {{space::kTensorParallel, ways}})) replicas.insert(*dp);
   }
-  std::set<std::int64_t> steps;
-  for (const std::int64_t dp : replicas) {
-    for (const std::int64_t one : micro) {
-      if (const auto count = space::accumulation_steps(train_batch_size, one, dp)) steps.insert(*count);
-    }
-  }
-  return steps;
+  return steps_of(train_batch_size, micro, replicas);
 }
 
 int configurations_at(const Json& space, std::int64_t train_batch_size, std::int64_t dp) {
