@@ -81,7 +81,9 @@ def points_of(world, model):
                                     (False, True)):
         point = dict(zip(COLUMNS, values))
         tensor, pipeline, virtual = values[:3]
-        if world.gpus % (tensor * pipeline) or model["attn_heads"] % tensor or model["num_blocks"] % (pipeline * virtual):
+        if world.gpus % (tensor * pipeline) or model["num_blocks"] % (pipeline * virtual):
+            continue
+        if model["attn_heads"] % tensor or model["hidden"] % tensor:
             continue
         data = world.gpus // (tensor * pipeline)
         if world.batch % (data * point["micro_batch"]):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/statistics.h"
 #include "run/runner_pool.h"
 #include "search/model/trial_success.h"
 #include "search/uncertain_memory.h"
@@ -83,6 +84,27 @@ TEST(MemoryMargins, AFailureOfUnknownCauseSaysNothing) {
   journal::Trial crashed = closed(problem.candidates[roomy], std::nullopt);
   crashed.outcome = trial::Failed{trial::FailureReason::kCrash, 1, ""};
   EXPECT_FALSE(search::MemoryMargins(problem.candidates, {crashed}).shape());
+}
+
+// A trial that says that it ran out of memory corrects the plans of all configurations. What the corrected plans say
+// fits is not doubted once more for being tight.
+TEST(TrialSuccess, LearnsOnceThatMemoryIsTight) {
+  const Problem problem(uncertain_session());
+  const search::CandidateList& list = *problem.candidates.to_score({}, 0);
+  journal::Trial failed = closed(problem.candidates[tightest(problem, 1.0)], std::nullopt);
+  failed.outcome = trial::OutOfMemory{};
+  const search::History history{failed};
+  const search::TrialSuccess success(problem.candidates, history);
+  int tight = 0;
+  for (std::size_t i = 0; i < problem.candidates.size(); ++i) {
+    const double margin = margin_after(problem, history, i);
+    if (margin < 0.5 || margin > 1.76) continue;
+    ++tight;
+    const double probability =
+        success.probability(list.points.slice(static_cast<Eigen::Index>(i), 1), {list.memory[i]})(0);
+    EXPECT_GT(probability, 0.7 * normal_cdf(margin)) << problem.candidates[i].text();
+  }
+  EXPECT_GE(tight, 2);
 }
 
 // The session assumes that everything needs 1.5 times as much. The program reports its peaks, which are as planned

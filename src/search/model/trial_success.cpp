@@ -14,7 +14,9 @@
 //   m(x) = min(margin(x), 1.76)     margin: MemoryMargins                         (1.76: 96 %; other things fail too)
 //
 // and h = 1 where m is below 1.76. d is the error that all planned peaks share: a quarter of a nat, in units of the
-// stddev of 0.15. One failure where memory was tight makes all configurations that are as tight less probable. Failures
+// stddev of 0.15. One failure where memory was tight makes all configurations that are as tight less probable. If the
+// session describes the model and a trial says that it ran out of memory, h = 0: the margins have learned that error
+// from the trial already, part by part (cost/memory/memory_shape.h), and d would learn it a second time. Failures
 // are mostly a matter of direction (more of one parameter, less of another), which w learns from two failures.
 //
 // The memory margin of a plan is the mean of one latent for all failures, not a factor of its own. Programs seldom say
@@ -194,7 +196,7 @@ Eigen::MatrixXd TrialSuccess::prior(const surrogate::Points& points,
   for (Eigen::Index i = 0; i < prior.rows(); ++i) {
     const std::optional<plan::MemoryVerdict>& of = memory[static_cast<std::size_t>(i)];
     prior(i, 0) = is_exact || !of ? planned_mean(of) : std::min(margin(i), kMostMean);
-    prior(i, 1) = !is_exact && of && margin(i) < kMostMean ? 1.0 : 0.0;
+    prior(i, 1) = !is_exact && !knows_shared_error_ && of && margin(i) < kMostMean ? 1.0 : 0.0;
   }
   prior.col(0) += (points.ordered.leftCols(slopes_.size()).array() - 0.5).matrix() * slopes_;
   return prior;
@@ -258,7 +260,10 @@ void TrialSuccess::fit(const History& history, const MemoryOf& memory_of) {
         (!trial::ran(*trial.outcome) && !trial::is_unforeseen_failure(*trial.outcome)))
       continue;
     has_failures_ = has_failures_ || trial::is_unforeseen_failure(*trial.outcome);
-    if (memory_.knows() && trial::ran_out_of_memory(*trial.outcome)) continue;
+    if (trial::ran_out_of_memory(*trial.outcome)) {
+      if (memory_.knows()) continue;
+      knows_shared_error_ = candidates_.filter().knows_memory();
+    }
     configurations.push_back(trial.proposal.configuration);
     succeeded.push_back(trial::ran(*trial.outcome));
   }

@@ -66,6 +66,7 @@ class TrialSuccess {
   const Candidates& candidates_;
   bool has_failures_ = false;
   std::optional<double> memory_wall_;  ///< bytes; see trial_success.cpp
+  bool knows_shared_error_ = false;    ///< of planned peaks, from trials that said that they ran out of memory
   bool wall_is_sharp_ = false;         ///< nothing larger has run
   Eigen::VectorXd slopes_;             ///< slopes of the prior mean, one per leading ordered column: the rules of thumb
   MemoryMargins margins_;              ///< unused if plans are exact
