@@ -145,8 +145,11 @@ std::string number_text(double value) {
 }
 
 std::string count_text(double count) {
-  if (count >= 1e9) return fmt::format("{:.3g} billion", count / 1e9);
-  if (count >= 1e6) return fmt::format("{:.3g} million", count / 1e6);
+  constexpr double kRoundsUp = 0.9995;  // 999.6 million are "1 billion", not "1e+03 million"
+  const auto text = [count](double unit, const char* name) { return fmt::format("{:.3g} {}", count / unit, name); };
+  if (count >= kRoundsUp * 1e12) return text(1e12, "trillion");
+  if (count >= kRoundsUp * 1e9) return text(1e9, "billion");
+  if (count >= kRoundsUp * 1e6) return text(1e6, "million");
   return fmt::format("{:.0f}", count);
 }
 

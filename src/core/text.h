@@ -41,7 +41,7 @@ std::string shell_line(const std::vector<std::string>& words);
 /// point.
 std::string number_text(double value);
 
-/// Returns "8.03 billion", "124 million", "4096".
+/// Returns "1.04 trillion", "8.03 billion", "124 million", "4096".
 std::string count_text(double count);
 
 /// Returns the count with its noun: "1 trial", "0 trials", "3 trials".

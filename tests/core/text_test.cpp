@@ -52,6 +52,15 @@ TEST(NumberText, ReadsBackAsTheSameDouble) {
   }));
 }
 
+TEST(CountText, HasThreeDigitsAndTheNextUnitWhereTheyRoundUp) {
+  EXPECT_EQ(count_text(4096), "4096");
+  EXPECT_EQ(count_text(124e6), "124 million");
+  EXPECT_EQ(count_text(999.6e6), "1 billion");
+  EXPECT_EQ(count_text(8.03e9), "8.03 billion");
+  EXPECT_EQ(count_text(3e11), "300 billion");
+  EXPECT_EQ(count_text(1.043e12), "1.04 trillion");
+}
+
 TEST(Counted, SaysOneAndMany) {
   EXPECT_EQ(counted(0, "trial"), "0 trials");
   EXPECT_EQ(counted(1, "data-parallel rank"), "1 data-parallel rank");

@@ -1,7 +1,7 @@
 #!/bin/bash
 # usage: howto.sh KRIGTUNE SOURCE
 # What the guides of docs/howto show is what krigtune prints, where that follows from the page alone: the loop of ask and tell line by
-# line, and of a plan every line that is shown. The program that imitates noise is tuned with the options of its page.
+# line, and of plans every line that is shown. The program that imitates noise is tuned with the options of its page.
 set -euo pipefail
 guides=$2/docs/howto
 source "$2/tests/e2e/readme.sh"
@@ -35,6 +35,19 @@ blocks too_large.md '' | sed -n '/^Assumed/,/\x01/p; /^Space/,/\x01/p' | sed '/\
 while IFS= read -r line; do
   grep -qxF -- "$line" plan || fail "too_large.md: plan does not print '$line'"
 done <shown
+
+# Every line that the page shows of a plan of clusters is one that krigtune prints.
+blocks which_machine.md '' | sed '/\x01/d' >shown
+grep '^\$ ' shown | sed 's/^\$ krigtune //' >commands
+[ "$(wc -l <commands)" -eq 3 ] || fail "which_machine.md does not plan three jobs"
+while read -r line; do
+  (cd "$2" && krigtune $line) >>plans 2>err || fail "krigtune $line"
+done <commands
+grep -v '^\$ \|^\.\.\.$\|^$' shown >lines
+[ "$(wc -l <lines)" -ge 30 ] || fail "which_machine.md shows too little"
+while IFS= read -r line; do
+  grep -qxF -- "$line" plans || fail "which_machine.md: plan does not print '$line'"
+done <lines
 
 first_block noisy_trials.md python >noisy.py
 krigtune tune --trials 3 --vary 'micro_batch=--mbs:1..16:log2' --vary 'workers=--workers:0,2,4,8' \

@@ -109,7 +109,8 @@ std::string options_text(const Command& command, HelpExtent extent) {
 
 std::string option_term(const po::option_description& option) {
   const std::string display = option.canonical_display_name(po::command_line_style::allow_dash_for_short);
-  return manual::option_term(display.size() == 2 ? display[1] : '\0', option.long_name(), option.format_parameter());
+  return manual::option_term(display.size() == 2 && display[0] == '-' ? display[1] : '\0', option.long_name(),
+                             option.format_parameter());
 }
 
 std::string option_meaning(const po::option_description& option) {

@@ -16,6 +16,7 @@
 #include "page/plan/plan_page.h"
 #include "plan/trace.h"
 #include "programs/krigtune/document.h"
+#include "programs/krigtune/plan_clusters.h"
 #include "programs/krigtune/plan_text.h"
 #include "programs/krigtune/report.h"
 #include "programs/krigtune/session_state.h"
@@ -217,6 +218,7 @@ void declare_plan(boost::program_options::options_description& options) {
       "trace", value_named("FILE"),
       "write one step of the fastest configuration that fits to FILE, for Perfetto or chrome://tracing");
   options.add_options()("html", typed_value_named("FILE"), "write memory, speed and what fits as an HTML page to FILE");
+  declare_clusters(options);
   declare_show_config(options);
 }
 
@@ -272,7 +274,7 @@ bool write_predicted_step(const Context& context, const std::filesystem::path& f
 void print_text(const forecast::Forecaster& forecaster, const PlanText& text, const std::vector<std::string>& written) {
   print_job(text);
   print_parameters(text);
-  print_assumptions(text);
+  print_assumptions(text.out, text.session);
   print_space(text);
   print_memory(text);
   print_best(text, forecaster);
@@ -326,6 +328,8 @@ void print_plan(const Context& context, const session::Session& session, const f
 }
 
 int plan_session(const Context& context) {
+  check_clusters_options(context.arguments);
+  if (context.arguments.text("clusters") && !context.arguments.flag("show-config")) return plan_clusters(context);
   session::Session session = session_of(context, context.arguments.operand());
   if (context.arguments.flag("show-config")) return show_config(context, session, {});
   PlanFiles files = wanted_files(context);
@@ -354,15 +358,17 @@ int plan_session(const Context& context) {
 }  // namespace
 
 Command plan_command() {
-  return {"plan",
-          "SESSION",
-          "Predicts what fits in memory, what is fast, and why",
-          "Nothing is run. plan lists the parameters, the size of the space, what is excluded and why, the memory of "
-          "one rank by ZeRO stage and by term, the best predicted configurations, where the time of a step goes and "
-          "what would shorten it, how throughput grows with the batch, the network traffic, and how long the session "
-          "will take. It needs no GPU: devices and links are those that the session names.",
-          declare_plan,
-          plan_session};
+  return {
+      "plan",
+      "SESSION",
+      "Predicts what fits in memory, what is fast, and why",
+      "Nothing is run. plan lists the parameters, the size of the space, what is excluded and why, the memory of "
+      "one rank by ZeRO stage and by term, the best predicted configurations, where the time of a step goes and "
+      "what would shorten it, how throughput grows with the batch, the network traffic, and how long the session "
+      "will take. It needs no GPU: devices and links are those that the session names. With --clusters it plans the "
+      "job on many machines, and says which is the cheapest (docs/howto/which_machine.md).",
+      declare_plan,
+      plan_session};
 }
 
 }  // namespace krigtune::cli

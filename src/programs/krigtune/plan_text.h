@@ -19,9 +19,12 @@ struct PlanText {
   const std::optional<search::JobSummary>& assumed;
 };
 
+/// Prints the part of the job that does not depend on the machine. Requires a workload.
+void print_training(std::ostream& out, const session::Session& session);
 void print_job(const PlanText& text);  ///< without a workload: what is assumed instead, or nothing
 void print_parameters(const PlanText& text);
-void print_assumptions(const PlanText& text);  ///< prints nothing if the session is complete
+/// Prints nothing if the session is complete.
+void print_assumptions(std::ostream& out, const session::Session& session);
 void print_space(const PlanText& text);
 void print_memory(const PlanText& text);
 /// Prints the predicted best configurations and what follows from them, or one line that says why there are none.
