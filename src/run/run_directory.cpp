@@ -73,6 +73,11 @@ Json measured_part(Json record) {
   for (const char* key : {"assumed", "not_modelled", "also_not_modelled"}) {  // of predictions
     if (record.contains("workload")) record["workload"].erase(key);
   }
+  // Of a user's own program, whose parameters are only predicted with. They may be counted otherwise next time.
+  const std::string kind = runner.value("kind", "");
+  const bool is_predicted_only = kind == "command" || kind == "deepspeed";
+  if (is_predicted_only && record.contains("workload") && record["workload"].contains("model"))
+    record["workload"]["model"].erase("others");
   for (const char* key : {"run_noise", "unit"}) {
     if (record.contains("objective")) record["objective"].erase(key);
   }

@@ -212,7 +212,7 @@ void add_products(Block<TrainingSpec>& block) {
   block.block("precise", &TrainingSpec::precise, precise_block()).written_where_changed();
   block
       .key("fp8_attention", &TrainingSpec::fp8_attention, boolean(),
-           "the products of attention itself are in fp8, as with Megatron's --fp8-dot-product-attention")
+           "the products of attention itself are in fp8, as with fp8_dot_product_attention of Megatron Core")
       .written_where_changed();
   block
       .key("fused_experts", &TrainingSpec::fused_experts, boolean(),

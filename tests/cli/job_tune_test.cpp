@@ -129,4 +129,52 @@ TEST_F(JobTune, RefusesOptionsThatGoWithAnother) {
   }
 }
 
+// A job whose Python counts the parameters of its model: a program takes its place.
+class CountedModel : public testing::Test {
+ protected:
+  CountedModel() {
+    directory_.write("config.json", R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8, "max_position_embeddings": 131072,
+    "vocab_size": 128256, "tie_word_embeddings": false})");
+    write_python(8030261248 + 4096);
+  }
+  void write_python(std::int64_t parameters) const {
+    directory_.write_program("python", R"(echo asked >>"$(dirname "$0")/asked"
+cat >"$4" <<'END'
+{"packages": {"torch": "2.15.0", "transformers": "5.24.0"}, "class": "LlamaForCausalLM", "weights": [], "parameters": )" +
+                                           std::to_string(parameters) + "}\nEND\n");
+  }
+  std::vector<std::string> words(std::vector<std::string> before) const {
+    before.insert(before.end(), {"--", (directory_ / "python").string(), "run_clm.py", "--model_name_or_path",
+                                 directory_.path().string(), "--per_device_train_batch_size", "4", "--block_size",
+                                 "512", "--bf16", "--output_dir", "out"});
+    return before;
+  }
+  bool is_asked() const { return std::filesystem::exists(directory_ / "asked"); }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(CountedModel, IsPlannedByInitAndTune) {
+  const std::string file = (directory_ / "own.json").string();
+  const Said said = run_krigtune(words({"init", file}));
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(read_text(file).find("// the model has 8030265344 parameters, as transformers 5.24.0 of "),
+            std::string::npos)
+      << read_text(file);
+  EXPECT_EQ(load_json(file)["workload"]["model"]["others"]["of_model"], 4096);
+  const Json shown = parse_json(run_krigtune(words({"tune", "--show-config", "--json"})).out, "shown");
+  EXPECT_EQ(shown["session"]["workload"]["model"]["others"]["of_model"], 4096);
+}
+
+TEST_F(CountedModel, IsReadAloneWithoutARunOfTheModel) {
+  const std::string file = (directory_ / "own.json").string();
+  ASSERT_EQ(run_krigtune(words({"init", "--no-model-run", file})).code, 0);
+  EXPECT_FALSE(is_asked());
+  EXPECT_FALSE(load_json(file)["workload"]["model"].contains("others"));
+  const Said both = run_krigtune({"init", "--model-run", "--no-model-run", "--deepspeed", "ds.json"});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("--model-run and --no-model-run cannot be combined"), std::string::npos) << both.err;
+}
+
 }  // namespace krigtune::job_tune_test

@@ -65,21 +65,6 @@ TEST_F(DeepSpeedProbe, ASilentInterpreterIsGivenUp) {
   EXPECT_EQ(deepspeed::installed_version(command, dir_.path(), clock), std::nullopt);
 }
 
-// The last one is in the form that distlib writes (pip 23.0.1).
-TEST(DeepSpeedInterpreter, IsNamedByTheFirstLines) {
-  EXPECT_EQ(deepspeed::interpreter_in("#!/venv/bin/python\nimport sys\n"), Words({"/venv/bin/python"}));
-  EXPECT_EQ(deepspeed::interpreter_in("#!/venv/bin/python3.11 -sP"), Words({"/venv/bin/python3.11", "-sP"}));
-  EXPECT_EQ(deepspeed::interpreter_in("#! /usr/bin/env python3\r\n"), Words({"python3"}));
-  EXPECT_EQ(deepspeed::interpreter_in("#!/usr/bin/env -S python3 -u\n"), Words({"python3", "-u"}));
-  EXPECT_EQ(deepspeed::interpreter_in("#!/bin/sh\n'''exec' \"/a b/bin/python3\" \"$0\" \"$@\"\n' '''\n"),
-            Words({"/a b/bin/python3"}));
-  for (const char* other : {"", "#!", "#!/bin/sh\n", "#!/bin/sh\nexec python3\n", "#!/usr/bin/env\n",
-                            "\x7f"
-                            "ELF"}) {
-    EXPECT_TRUE(deepspeed::interpreter_in(other).empty()) << other;
-  }
-}
-
 Words blank_separated(const std::string& line) {
   Words words;
   for (std::size_t at = 0; at < line.size();) {

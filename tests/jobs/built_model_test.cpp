@@ -85,7 +85,7 @@ class AskedPython : public testing::Test {
     const std::filesystem::path python =
         directory_.write_program("python", "cat >\"$4\" <<'END'\n" + answer + "\nEND\n");
     try {
-      build_model(directory_ / "config.json", {}, python.string(), SystemClock());
+      build_model({directory_ / "config.json", {}, python.string()}, SystemClock());
     } catch (const UserError& error) {
       return error.what();
     }
@@ -110,7 +110,7 @@ TEST_F(RealPython, AnswersWhatItLacks) {
   const TemporaryDirectory directory;
   const std::filesystem::path python = directory.write_program("python", "exec " + program() + " -S \"$@\"\n");
   try {
-    build_model(directory / "config.json", directory / "adapter_config.json", python.string(), SystemClock());
+    build_model({directory / "config.json", directory / "adapter_config.json", python.string()}, SystemClock());
     FAIL() << "it has transformers without packages";
   } catch (const UserError& error) {
     const std::string said = error.what();

@@ -67,7 +67,7 @@ TEST(Caveats, NameWhatMattersAndIsNotModelled) {
               "--expert-model-parallel-size 8 --moe-expert-capacity-factor 1.25 --fp8-format hybrid --fp8-param-gather "
               "--pipeline-model-parallel-size 4 "
               "--pipeline-model-parallel-layout Et*8|t*8|t*8|t*8L "
-              "--optimizer lion")
+              "--optimizer soap")
           .not_modelled;
   for (const char* word :
        {"tokens that experts drop", "a layout lists", "gathered in 8 or 4 bits", "another optimizer"})
@@ -77,6 +77,26 @@ TEST(Caveats, NameWhatMattersAndIsNotModelled) {
                                       "--optim galore_adamw_layerwise_4bit --packing True")
                                   .not_modelled;
   for (const char* word : {"adapters", "quantised"}) EXPECT_TRUE(names(trainer, word)) << word << ": " << trainer;
+}
+
+// Memory excludes configurations all the same.
+TEST(Caveats, OfTimeAloneAreApart) {
+  const jobs::JobSession made = session_of(kMegatron + "--vocab-size 32000 --num-experts 8 --moe-router-topk 2");
+  const workload::Caveats& caveats = made.session.workload->caveats;
+  EXPECT_TRUE(caveats.not_modelled.empty()) << join(caveats.not_modelled, "; ");
+  EXPECT_TRUE(names(join(caveats.also_not_modelled, "; "), "without --moe-grouped-gemm): more time"));
+}
+
+TEST(Caveats, HowExpertsComputeIsReadFromMegatronsFlags) {
+  const auto training = [](const std::string& flags) {
+    return session_of(kMegatron + "--vocab-size 32000 --num-experts 8 --moe-grouped-gemm " + flags)
+        .session.workload->training;
+  };
+  EXPECT_FALSE(training("").fused_experts);
+  EXPECT_TRUE(training("--use-transformer-engine-op-fuser").fused_experts);
+  EXPECT_EQ(training("--first-last-layers-bf16 --num-layers-at-end-in-bf16 4").precise.last_layers, 0);  // all are
+  EXPECT_EQ(training("--fp8-format e4m3 --first-last-layers-bf16 --num-layers-at-end-in-bf16 4").precise.last_layers,
+            4);
 }
 
 TEST(Caveats, NamesThatOnlyAnotherRecipeReadsAreUnknown) {
@@ -186,8 +206,10 @@ TEST(Caveats, KernelsLossAndOptimizerAreRead) {
   EXPECT_EQ(said("--optim lion_32bit"), "lion {} ");
   EXPECT_EQ(said("--optim paged_lion_8bit"), "lion8bit {} ");
   EXPECT_EQ(said("--optim adafactor"), "adafactor {} ");
-  EXPECT_EQ(said("--optim adamw_torch_4bit"),
-            "adamw {} another optimizer than AdamW in fp32 (--optim): less memory, mostly");
+  for (const char* unread : {"adamw_torch_4bit", "galore_adamw_8bit", "apollo_adamw", "grokadamw"}) {
+    EXPECT_EQ(said(std::string("--optim ") + unread),
+              "adamw {} another optimizer than AdamW in fp32 (--optim): less memory, mostly");
+  }
   EXPECT_EQ(said("--use_liger_kernel"), R"(adamw {"base":"model","kernels":"fused","loss":"fused"} )");
   EXPECT_EQ(said("--use_liger_kernel False"), "adamw {} ");
   EXPECT_EQ(said("--torch_compile True"), R"(adamw {"base":"model","compile":true} )");

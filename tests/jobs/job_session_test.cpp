@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "jobs/session/job_advice.h"
+#include "jobs/session/job_paths.h"
 #include "trial/temporary_directory.h"
 #include "user_error.h"
 #include "words.h"

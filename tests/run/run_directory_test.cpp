@@ -83,6 +83,18 @@ TEST_F(RunDirectory, GoesOnWithOtherCaveatsOfPredictions) {
   expect_in(refusal(), "/workload/precision was");
 }
 
+// Which transformers counted them, and whether one did, says nothing of what a program of the user's trains.
+TEST_F(RunDirectory, GoesOnWithParametersThatWereCountedOtherwise) {
+  session_.runner = runner::CommandSpec{.argv = {"true"}};
+  session_.workload = workload::Workload();
+  session_.workload->model = workload::model_preset("gpt2-124m");
+  run(session_);
+  session_.workload->model.others.of_model = 4096;
+  EXPECT_EQ(settle(), "");
+  session_.workload->model.layers += 1;
+  expect_in(refusal(), "/workload/model/layers was");
+}
+
 TEST_F(RunDirectory, GoesOnWithOtherOptionsOfAStrategyOtherLimitsAndEarlierRuns) {
   options_.loop.strategy = search::StrategyKind::kGrid;
   run(session_);

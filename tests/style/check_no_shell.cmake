@@ -10,7 +10,7 @@ set(may_start "^src/(trial/guard|programs/bench/local_launch|programs/bench/cuda
 # These files may name a shell without starting one: it is what a user's command or the first line of a script begins
 # with, what completion is written for, and what runs the script that a batch scheduler starts on a node (every word in
 # it is quoted).
-set(may_name "^src/(trial/program|deepspeed/job/ds_probe|jobs/command/shell_line|executor/job_files|programs/krigtune/completion)[.]cpp$")
+set(may_name "^src/(trial/program|jobs/command/shell_line|jobs/installed/interpreter|executor/job_files|programs/krigtune/completion)[.]cpp$")
 
 set(calls "(^|[^A-Za-z0-9_.>])(system|popen|wordexp) ?[(]")
 set(starts "(^|[^A-Za-z0-9_.>])(exec[lv]p?e?|execvpe|fexecve|execveat|posix_spawnp?) ?[(]")

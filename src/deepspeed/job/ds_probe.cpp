@@ -9,6 +9,7 @@
 #include "deepspeed/job/ds_command.h"
 #include "deepspeed/job/ds_config.h"
 #include "deepspeed/job/ds_trial.h"
+#include "jobs/installed/interpreter.h"
 #include "trial/process.h"
 #include "trial/program.h"
 #include "trial/trial_files.h"
@@ -24,68 +25,12 @@ constexpr const char* kQuestion =
     "import sys; sys.path = [p for p in sys.path if p]; from importlib.metadata import version; "
     "print(version('deepspeed'))";
 
-std::vector<std::string> blank_separated(std::string_view line) {
-  std::vector<std::string> words;
-  for (std::size_t begin = line.find_first_not_of(" \t\r"); begin != std::string_view::npos;) {
-    const std::size_t end = std::min(line.find_first_of(" \t\r", begin), line.size());
-    words.emplace_back(line.substr(begin, end - begin));
-    begin = line.find_first_not_of(" \t\r", end);
-  }
-  return words;
-}
-
-bool is_python(const std::string& word) {
-  const std::string name = std::filesystem::path(word).filename().string();
-  return name.rfind("python", 0) == 0 || name.rfind("pypy", 0) == 0;
-}
-
-// Line 2 of  #!/bin/sh
-//            '''exec' "/a path with blanks/python" "$0" "$@"
-std::vector<std::string> behind_exec(std::string_view line) {
-  constexpr std::string_view kExec = "'''exec' ";
-  if (line.rfind(kExec, 0) != 0) return {};
-  line.remove_prefix(kExec.size());
-  const bool is_quoted = !line.empty() && line.front() == '"';
-  if (is_quoted) line.remove_prefix(1);
-  std::string path(line.substr(0, line.find(is_quoted ? '"' : ' ')));
-  return is_python(path) ? std::vector{std::move(path)} : std::vector<std::string>();
-}
-
-std::string head_of(const std::filesystem::path& file) {
-  constexpr std::size_t kHead = 4096;
-  return RegularFile(file).read(0, kHead);
-}
-
 }  // namespace
-
-std::vector<std::string> interpreter_in(std::string_view script) {
-  if (script.rfind("#!", 0) != 0) return {};
-  const std::size_t end = std::min(script.find('\n'), script.size());
-  std::vector<std::string> words = blank_separated(script.substr(2, end - 2));
-  if (words.empty()) return {};
-  if (words.front() == "/bin/sh") {
-    const std::string_view rest = script.substr(std::min(end + 1, script.size()));
-    return behind_exec(rest.substr(0, rest.find('\n')));
-  }
-  const bool is_env = std::filesystem::path(words.front()).filename() == "env";
-  if (is_env) words.erase(words.begin(), words.begin() + (words.size() > 1 && words[1] == "-S" ? 2 : 1));
-  return !words.empty() && is_python(words.front()) ? words : std::vector<std::string>();
-}
-
-std::vector<std::string> interpreter_of(const DsCommand& command, const std::filesystem::path& directory) {
-  if (command.stages.empty()) return {};
-  const std::optional<jobs::Variables> environment = jobs::variables_before(command);
-  if (!environment) return {};
-  const std::string& word = command.argv.at(command.stages.back().program);
-  if (is_python(word)) return {word};
-  const std::filesystem::path program = find_program(word, directory, trial::search_path(*environment));
-  return program.empty() ? std::vector<std::string>() : interpreter_in(head_of(program));
-}
 
 std::optional<DsVersion> installed_version(const DsCommand& command, const std::filesystem::path& directory,
                                            const Clock& clock) {
   trial::ProcessSpec spec;
-  spec.argv = interpreter_of(command, directory);
+  spec.argv = jobs::interpreter_of(command, directory);
   if (spec.argv.empty()) return std::nullopt;
   spec.environment = jobs::variables_before(command).value();
   if (find_program(spec.argv.front(), directory, trial::search_path(spec.environment)).empty()) return std::nullopt;

@@ -18,16 +18,8 @@ namespace krigtune::deepspeed {
 // Finds the DeepSpeed that a job would import, without importing it, because that takes seconds and touches the
 // devices.
 
-/// Returns the interpreter (with its options) from a script's first lines: "#!/venv/bin/python", "#!/usr/bin/env
-/// python3", or the form that pip writes for a path that is too long for a first line. Empty if it is not Python.
-std::vector<std::string> interpreter_in(std::string_view script);
-
-/// Returns the interpreter of the command's innermost launcher, as found from `directory`. Empty if unknown, for
-/// example in a container or behind a wrapper other than `env`.
-std::vector<std::string> interpreter_of(const DsCommand& command, const std::filesystem::path& directory);
-
-/// Returns the version from this interpreter's packages. Empty without an interpreter, DeepSpeed, or an answer within
-/// 10 s.
+/// Returns the version from the packages of the command's interpreter (jobs/installed/interpreter.h). Empty without an
+/// interpreter, DeepSpeed, or an answer within 10 s.
 std::optional<DsVersion> installed_version(const DsCommand& command, const std::filesystem::path& directory,
                                            const Clock& clock);
 

@@ -21,9 +21,10 @@ struct Unmodelled {
 
 /// What the flags of the script say and predictions do not know.
 struct CommandGaps {
-  std::vector<std::string> named;  ///< with the effect: "adapters (LoRA): much less memory"
-  bool freezes = false;            ///< most weights are not trained
-  jobs::TrainingFacts trained;     ///< what predictions do know
+  std::vector<std::string> named;    ///< with the effect: "adapters (LoRA): much less memory"
+  std::vector<std::string> of_time;  ///< those that change time alone
+  bool freezes = false;              ///< most weights are not trained
+  jobs::TrainingFacts trained;       ///< what predictions do know
 };
 
 struct DsJob {

@@ -141,6 +141,7 @@ void add_caveats(const DsJob& job, Json& workload) {
   assume_length(workload);
   for (const std::string& assumed : job.gaps.trained.assumed) workload["assumed"].push_back(assumed);
   for (const std::string& gap : job.gaps.named) workload["not_modelled"].push_back(gap);
+  for (const std::string& gap : job.gaps.of_time) workload["also_not_modelled"].push_back(gap);
   for (const std::string& named : job.unmodelled.named) workload["not_modelled"].push_back(named);
 }
 

@@ -87,7 +87,9 @@ CommandGaps gaps_of_command(const DsJob& job) {
   }
   const jobs::RecipeJob read = jobs::read_any_job(recipe, {job.inputs.command->argv, job.inputs.directory});
   const jobs::TrainingFacts trained = jobs::training_facts(recipe, read);
-  return {jobs::caveats_of(recipe, read, trained).not_modelled, jobs::freezes_weights(recipe, read, trained), trained};
+  workload::Caveats caveats = jobs::caveats_of(recipe, read, trained);
+  return {std::move(caveats.not_modelled), std::move(caveats.also_not_modelled),
+          jobs::freezes_weights(recipe, read, trained), trained};
 }
 
 Unmodelled unmodelled_settings(const DsJob& job) {

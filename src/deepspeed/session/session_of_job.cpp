@@ -160,6 +160,10 @@ DsSession made_session(const JobRequest& request, const Clock& clock, KnownJob& 
     inputs.tensor_parallel = false;
     made = deepspeed_session(inputs);
   }
+  if (request.count_parameters && inputs.command && made.json.contains("workload")) {
+    const std::string said = request.count_parameters({*inputs.command, inputs.directory}, made.json["workload"]);
+    if (!said.empty()) remarks.push_back(said);
+  }
   made.remarks.insert(made.remarks.begin(), remarks.begin(), remarks.end());
   return made;
 }

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/json.h"
+#include "jobs/installed/model_probe.h"
 #include "session/session.h"
 #include "workload/node_gpus.h"
 
@@ -46,6 +47,9 @@ struct JobRequest {
   /// refused because of its files. By default there are none.
   std::function<NodeGpus()> find_gpus = [] { return NodeGpus{}; };
   JobLaunches launches = JobLaunches::kNone;
+  /// Lets the command's Python count the parameters of a workload's model, and returns a line about that
+  /// (jobs/installed/model_probe.h). Empty: nobody is asked.
+  std::function<std::string(const jobs::ProbedCommand& job, Json& workload)> count_parameters = {};
   /// Directory of the run. The job's answers are stored beside it, in <run_directory>.model, which a fresh run does not
   /// delete.
   std::filesystem::path run_directory;

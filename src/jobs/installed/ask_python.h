@@ -14,7 +14,7 @@ inline constexpr double kAskTimeoutS = 180.0;
 /// It writes its answer, a JSON object, to the file ANSWER, because packages print what they like when they are
 /// imported. It sees no GPU and no network, and reports to nobody that a package was used.
 struct PythonQuestion {
-  std::string option;        ///< where the user named the Python, for messages: "--check"
+  std::string option;        ///< where the user named the Python, for messages: "--check"; "": it was found otherwise
   std::string python;        ///< a program on PATH, or a path
   const char* program = "";  ///< text of the Python program
   Json request;              ///< what it is asked

@@ -28,7 +28,7 @@ def model_class(config):
     from transformers import AutoModelForCausalLM
 
     named = [getattr(transformers, name, None) for name in getattr(config, "architectures", None) or []]
-    if type(config) in AutoModelForCausalLM._model_mapping.keys() or not any(named):
+    if type(config) in AutoModelForCausalLM._model_mapping or not any(named):
         return AutoModelForCausalLM.from_config
     return next(one for one in named if one)._from_config
 
@@ -91,6 +91,7 @@ def answer_to(request):
 
 def main():
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    sys.path = [path for path in sys.path if path]  # the working directory: a folder there is no package of the job
     answer = answer_to(json.loads(sys.argv[1]))
     with open(sys.argv[2], "w", encoding="utf-8") as file:
         json.dump(answer, file)

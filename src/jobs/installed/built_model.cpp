@@ -7,13 +7,10 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "jobs/installed/ask_python.h"
 #include "jobs/installed/python_programs.h"
 
 namespace krigtune::jobs {
 namespace {
-
-constexpr const char* kOption = "--python";
 
 std::vector<std::int64_t> read_numbers(JsonObject& object, const std::string& key) {
   const Json& list = object.require(key);
@@ -37,6 +34,23 @@ BuiltWeights read_weights(JsonObject object) {
   weights.count = object.integer("count", 1);
   weights.blocks = read_numbers(object, "blocks");
   return weights;
+}
+
+std::string named_at(const ModelToBuild& model) { return model.option.empty() ? "" : model.option + ": "; }
+
+std::string source_of(const ModelToBuild& model) {
+  return fmt::format("{}the answer of '{}'", named_at(model), model.python);
+}
+
+Json ask_for(const ModelToBuild& model, const Clock& clock) {
+  PythonQuestion question{model.option, model.python, kBuildModel, {}, model.timeout_s};
+  question.request = {{"config", std::filesystem::absolute(model.config).string()},
+                      {"adapter", model.adapter.empty() ? "" : std::filesystem::absolute(model.adapter).string()}};
+  return ask_python(question, clock);
+}
+
+std::vector<std::string> missing_in(const Json& answer, const ModelToBuild& model) {
+  return JsonObject(answer, source_of(model), "").texts("missing");
 }
 
 bool is_of_adapters(const BuiltWeights& weights) {
@@ -88,24 +102,32 @@ BuiltModel built_model_from(const Json& json, const std::string& source) {
   return model;
 }
 
-BuiltModel build_model(const std::filesystem::path& config, const std::filesystem::path& adapter,
-                       const std::string& python, const Clock& clock) {
-  PythonQuestion question{kOption, python, kBuildModel, {}};
-  question.request = {{"config", std::filesystem::absolute(config).string()},
-                      {"adapter", adapter.empty() ? "" : std::filesystem::absolute(adapter).string()}};
-  const Json answer = ask_python(question, clock);
-  const std::string source = fmt::format("{}: the answer of '{}'", kOption, python);
-  JsonObject object(answer, source, "");
-  if (const std::vector<std::string> missing = object.texts("missing"); !missing.empty()) {
-    throw UserError(fmt::format("{}: '{}' does not have {}", kOption, python, join(missing, ", ")),
+namespace {
+
+BuiltModel built_in(const Json& answer, const ModelToBuild& model) {
+  std::string trouble = JsonObject(answer, source_of(model), "").text("trouble", "");
+  if (trouble.empty()) return built_model_from(answer, source_of(model));
+  std::replace(trouble.begin(), trouble.end(), '\n', ' ');
+  const std::string what =
+      fmt::format("{}'{}' cannot build {}: {}", named_at(model), model.python, model.config.string(), trouble);
+  throw UserError(
+      what, model.option.empty() ? "" : fmt::format("leave out {}: krigtune reads the file itself", model.option));
+}
+
+}  // namespace
+
+BuiltModel build_model(const ModelToBuild& model, const Clock& clock) {
+  const Json answer = ask_for(model, clock);
+  if (const std::vector<std::string> missing = missing_in(answer, model); !missing.empty()) {
+    throw UserError(fmt::format("{}'{}' does not have {}", named_at(model), model.python, join(missing, ", ")),
                     "name the Python that trains");
   }
-  if (std::string trouble = object.text("trouble", ""); !trouble.empty()) {
-    std::replace(trouble.begin(), trouble.end(), '\n', ' ');
-    throw UserError(fmt::format("{}: '{}' cannot build {}: {}", kOption, python, config.string(), trouble),
-                    fmt::format("leave out {}: krigtune reads the file itself", kOption));
-  }
-  return built_model_from(answer, source);
+  return built_in(answer, model);
+}
+
+std::optional<BuiltModel> build_model_if_installed(const ModelToBuild& model, const Clock& clock) {
+  const Json answer = ask_for(model, clock);
+  return missing_in(answer, model).empty() ? std::optional(built_in(answer, model)) : std::nullopt;
 }
 
 Json to_json(const std::vector<BuiltWeights>& weights) {

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/json.h"
+#include "jobs/installed/ask_python.h"
 #include "workload/model.h"
 
 // A model as the user's own transformers builds it: on PyTorch's meta device, where weights have shapes and no contents
@@ -42,11 +43,20 @@ struct BuiltModel {
   std::optional<std::int64_t> active(const workload::ExpertSpec& experts) const;
 };
 
-/// Builds the model of a config.json, with the adapters of PEFT's adapter_config.json unless that path is empty. Throws
-/// UserError, with one line, like ask_python, if that Python lacks transformers, torch or peft, and if these cannot
-/// build the model.
-BuiltModel build_model(const std::filesystem::path& config, const std::filesystem::path& adapter,
-                       const std::string& python, const Clock& clock);
+/// What is to be built, and by whom.
+struct ModelToBuild {
+  std::filesystem::path config;   ///< config.json
+  std::filesystem::path adapter;  ///< PEFT's adapter_config.json; "": no adapters
+  std::string python;             ///< as PythonQuestion has it
+  std::string option = "--python";
+  double timeout_s = kAskTimeoutS;
+};
+
+/// Builds the model. Throws UserError, with one line, like ask_python, if that Python lacks transformers, torch or
+/// peft, and if these cannot build the model.
+BuiltModel build_model(const ModelToBuild& model, const Clock& clock);
+/// The same, but empty if that Python lacks one of them.
+std::optional<BuiltModel> build_model_if_installed(const ModelToBuild& model, const Clock& clock);
 
 /// Reads the answer of build_model.py. `source` names it in errors.
 BuiltModel built_model_from(const Json& json, const std::string& source);

@@ -110,7 +110,8 @@ workload::Caveats caveats_of(const Recipe& recipe, const RecipeJob& job, const T
   caveats.assumed = trained.assumed;
   for (const RecipeGap& gap : recipe.not_modelled) {
     const std::string text = fmt::format("{}: {}", gap.what, gap.effect);
-    if (states(gap, job, trained)) workload::add_once(text, caveats.not_modelled);
+    if (!states(gap, job, trained)) continue;
+    workload::add_once(text, gap.changes_memory() ? caveats.not_modelled : caveats.also_not_modelled);
   }
   const Texts unknown = unknown_names(recipe, job);
   if (unknown.empty()) return caveats;

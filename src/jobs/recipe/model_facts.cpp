@@ -176,6 +176,7 @@ class ModelFacts {
     training_.put_into(workload);
     if (!caveats_.assumed.empty()) workload["assumed"] = caveats_.assumed;
     if (!caveats_.not_modelled.empty()) workload["not_modelled"] = caveats_.not_modelled;
+    if (!caveats_.also_not_modelled.empty()) workload["also_not_modelled"] = caveats_.also_not_modelled;
     try {
       workload::read_workload(workload, "the command", "");
     } catch (const UserError& error) {

@@ -37,6 +37,7 @@ constexpr std::array kModelKeys = std::to_array<std::string_view>({"preset",
                                                                    "tied_embeddings",
                                                                    "positions",
                                                                    "norm",
+                                                                   "qk_norm",
                                                                    "attention",
                                                                    "dropout",
                                                                    "precision",
@@ -101,7 +102,11 @@ Block<RecipeGap> gap_block() {
   Block<RecipeGap> block("What a command may say, what changes time or memory, and what is not modelled");
   block.block("where", &RecipeGap::where, pattern_block());
   block.key("what", &RecipeGap::what, text(), "its name: \"adapters (LoRA)\"").required();
-  block.key("effect", &RecipeGap::effect, text(), "on what is predicted: \"much less memory\"").required();
+  block
+      .key("effect", &RecipeGap::effect, text(),
+           "on what is predicted: \"much less memory\"; where it does not name memory, what does not fit is excluded "
+           "as usual")
+      .required();
   block.key("freezes", &RecipeGap::freezes, boolean(), "most weights are not trained");
   block.key("unless_read", &RecipeGap::unless_read, text_or_texts(),
             "keys of \"training\", as \"lora\" or \"optimizer\": it is no gap if the command says one of them");

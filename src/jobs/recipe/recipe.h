@@ -32,7 +32,8 @@ struct CommandPattern {
   std::vector<std::string> any_flag;         ///< at least one of these
   std::vector<std::string> bare;             ///< all of these occur without a value
   std::vector<std::string> without;          ///< none of these
-  /// All of these are in the command's files or overrides: "distributed_type FSDP"; * in a value matches any text.
+  /// All of these are in the command's files or overrides: "distributed_type FSDP"; * in a value matches any text. Of a
+  /// list in a file one element has the value.
   std::vector<std::string> keys;
   std::vector<std::string> without_keys;  ///< none of these
 
@@ -101,10 +102,13 @@ struct RecipeValue {
 struct RecipeGap {
   CommandPattern where;
   std::string what;      ///< "adapters (LoRA)"
-  std::string effect;    ///< on what is predicted: "much less memory"
+  std::string effect;    ///< on what is predicted: "much less memory". Without the word memory it is of time alone
   bool freezes = false;  ///< most weights are not trained
   /// Keys of the workload's block "training", as "lora", or "optimizer": if the command says one, this is no gap.
   std::vector<std::string> unless_read;
+
+  /// Returns whether it changes memory, so that memory excludes nothing.
+  bool changes_memory() const { return effect.find("memory") != std::string::npos; }
 };
 
 /// A file with values that the command names.

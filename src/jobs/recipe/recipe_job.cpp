@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "jobs/recipe/known_names.h"
 #include "jobs/recipe/places.h"
 #include "space/expression.h"
 #include "space/parallel_layout.h"
@@ -94,20 +95,21 @@ std::optional<std::string> override_of(const RecipeJob& job, const std::string& 
   return value;
 }
 
-// `wanted` is "key" or "key value". A word key=value counts more than a file.
+// `wanted` is "key" or "key value"; of a list in a file one element has the value. A word key=value counts more than a
+// file.
 bool has_key(const RecipeJob& job, const std::string& wanted) {
   const Texts words = split_at_blanks(wanted);
   if (const std::optional<std::string> value = override_of(job, words.front())) {
     return words.size() == 1 || is_named_by(words.back(), *value);
   }
   if (words.size() == 1 && has_override_below(job, words.front())) return true;
+  const auto is_there = [&](const auto& entry) {
+    if (words.size() == 1) return entry.first == words.front() || entry.first.rfind(words.front() + ".", 0) == 0;
+    const bool is_named = entry.first == words.front() || element_free(entry.first) == words.front();
+    return is_named && is_named_by(words.back(), space::to_string(entry.second));
+  };
   return std::any_of(job.files.begin(), job.files.end(), [&](const JobFile& file) {
-    const auto found = file.values.find(words.front());
-    const auto is_below = [&](const auto& entry) { return entry.first.rfind(words.front() + ".", 0) == 0; };
-    if (words.size() == 1) {
-      return found != file.values.end() || std::any_of(file.values.begin(), file.values.end(), is_below);
-    }
-    return found != file.values.end() && is_named_by(words.back(), space::to_string(found->second));
+    return std::any_of(file.values.begin(), file.values.end(), is_there);
   });
 }
 

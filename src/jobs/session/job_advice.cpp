@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "jobs/command/shell_line.h"
-#include "jobs/session/job_session.h"
+#include "jobs/session/job_paths.h"
 #include "jobs/session/varied_command.h"
 #include "space/configuration.h"
 #include "space/well_known.h"

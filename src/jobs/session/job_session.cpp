@@ -127,11 +127,19 @@ class SessionMaker {
     }
   }
 
-  // The value of a word NAME=VALUE before the command.
-  std::optional<std::string> assigned(const std::string& name) const {
+  // The words NAME=VALUE before the command.
+  Variables assignments() const {
+    Variables variables;
     for (std::size_t i = 0; i + words_.size() < request_.command.size(); ++i) {
       const std::string& word = request_.command[i];
-      if (word.rfind(name + "=", 0) == 0) return word.substr(name.size() + 1);
+      variables.emplace_back(word.substr(0, word.find('=')), word.substr(word.find('=') + 1));
+    }
+    return variables;
+  }
+
+  std::optional<std::string> assigned(const std::string& name) const {
+    for (const auto& [variable, value] : assignments()) {
+      if (variable == name) return value;
     }
     return std::nullopt;
   }
@@ -340,7 +348,10 @@ class SessionMaker {
     std::string why;
     if (!json_.contains("workload")) {
       Json workload = model_facts(recipe, job, &why);
-      if (!workload.is_null()) json_["workload"] = std::move(workload);
+      if (!workload.is_null()) {
+        count_parameters(job.command, workload);
+        json_["workload"] = std::move(workload);
+      }
       if (!why.empty()) remarks_.push_back(fmt::format("the model is not known: {}", why));
     }
     const std::vector<std::string> varied = space_of_recipe(job, own);
@@ -358,6 +369,12 @@ class SessionMaker {
     remarks_.insert(remarks_.end(), own.remarks.begin(), own.remarks.end());
     if (json_.contains("workload")) return;  // it lists what is assumed
     for (const std::string& assumed : own.assumed) remarks_.push_back("assumed: " + assumed);
+  }
+
+  void count_parameters(const Command& command, Json& workload) {
+    if (!request_.count_parameters) return;
+    std::string said = request_.count_parameters({command, request_.directory, assignments()}, workload);
+    if (!said.empty()) remarks_.push_back(std::move(said));
   }
 
   // A job that gets its batch as one number keeps it, but only a workload tells that to the session: without one, and
@@ -574,20 +591,6 @@ JobSession session_of_job(const JobRequest& request) {
   }
   if (!written.seen.empty() && predicts_steps(session)) written.remarks.push_back(written.seen);
   return {std::move(written.json), std::move(session), std::move(written.remarks), std::move(written.notes)};
-}
-
-std::filesystem::path job_file(const std::vector<std::string>& command) {
-  const auto first = command.begin() + static_cast<std::ptrdiff_t>(leading_assignments(command));
-  const std::vector<std::string> words(first, command.end());
-  if (words.empty()) return "job";
-  const std::size_t script = script_word(words);
-  const bool is_module = script > 0 && (words[script - 1] == "-m" || words[script - 1] == "--module");
-  return is_module ? words[script].substr(words[script].rfind('.') + 1) : words[script];
-}
-
-std::string job_name(const std::vector<std::string>& command) {
-  const std::string stem = job_file(command).stem().string();
-  return stem.empty() ? "job" : stem;
 }
 
 }  // namespace krigtune::jobs

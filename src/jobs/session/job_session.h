@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "jobs/installed/model_probe.h"
 #include "session/session.h"
 #include "workload/node_gpus.h"
 
@@ -45,6 +46,9 @@ struct JobRequest {
   std::function<workload::NodeGpus()> find_gpus = [] { return workload::NodeGpus{}; };
   /// Returns the id of the link between this node and others. Called at most once, and only for several nodes.
   std::function<std::optional<std::string>()> find_network = [] { return std::optional<std::string>(); };
+  /// Lets the command's Python count the parameters of a workload's model, and returns a line about that
+  /// (jobs/installed/model_probe.h). Empty: nobody is asked.
+  std::function<std::string(const ProbedCommand& job, Json& workload)> count_parameters = {};
   /// Where trials run, if the command line says it: a kind of executor; "": as the session says, or here.
   std::string executor;
 };
@@ -83,10 +87,5 @@ JobSession session_of_job(const JobRequest& request);
 /// command and it has neither "workload" nor "cluster". `surroundings` has no command and no session; its directory is
 /// the session's. Returns false if nothing is added; otherwise `lines` says what, for the user.
 bool add_seen_facts(Json& session, const JobRequest& surroundings, std::vector<std::string>& lines);
-
-/// Returns the path that represents the job: the script as named in the command; for a module, its last part.
-std::filesystem::path job_file(const std::vector<std::string>& command);
-/// Returns the job's name for people and directories: that path without directory and suffix.
-std::string job_name(const std::vector<std::string>& command);
 
 }  // namespace krigtune::jobs

@@ -10,6 +10,7 @@
 #include "deepspeed/job/ds_command.h"
 #include "engine/gpu_probe.h"
 #include "jobs/recipe/recipe.h"
+#include "programs/krigtune/job_options.h"
 #include "programs/krigtune/session_state.h"
 
 namespace krigtune::cli {
@@ -34,6 +35,7 @@ deepspeed::JobRequest request_of(const Context& context, const std::filesystem::
     return deepspeed::NodeGpus{probe.gpus, probe.name, probe.memory_bytes};
   };
   request.launches = launches;
+  request.count_parameters = count_parameters_of(context);
   request.run_directory = run_directory;
   request.progress = [&log = context.log](const std::string& text) { log.progress(text); };
   return request;

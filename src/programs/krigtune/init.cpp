@@ -35,6 +35,7 @@ void declare_init(boost::program_options::options_description& options) {
   options.add_options()(kModelRun,
                         "with --deepspeed and a command: launch it once to find the size of its model, if neither its "
                         "flags nor --hf-config give it");
+  declare_no_model_run(options);
   options.add_options()(kFrom, typed_value_named("DIR"),
                         "write the session of the run in DIR, with what its trials say about the job");
   options.add_options()("schema", "print the JSON Schema of the session file, for editors, and write nothing");
@@ -210,6 +211,9 @@ void refuse_to_overwrite(const std::filesystem::path& file) {
 }
 
 deepspeed::JobLaunches model_run(const Context& context) {
+  if (context.arguments.flag(kModelRun) && context.arguments.flag(kNoModelRun)) {
+    throw UserError(fmt::format("--{} and --{} cannot be combined", kModelRun, kNoModelRun), "leave one of them out");
+  }
   return context.arguments.flag(kModelRun) ? deepspeed::JobLaunches::kAsNeeded : deepspeed::JobLaunches::kNone;
 }
 
@@ -304,7 +308,7 @@ Command init_command() {
       init,
       kDeepSpeedOption,
       {},
-      {"recipe", "final", "warmup-steps", "measure-steps", "hf-config", kModelRun}};
+      {"recipe", "final", "warmup-steps", "measure-steps", "hf-config", kModelRun, kNoModelRun}};
 }
 
 }  // namespace krigtune::cli

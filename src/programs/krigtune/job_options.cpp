@@ -55,6 +55,7 @@ jobs::JobRequest job_request(const Context& context) {
   request.warmup_steps = arguments.integer(kWarmupSteps, 0, kMostSteps);
   request.measure_steps = arguments.integer(kMeasureSteps, 1, kMostSteps);
   request.recipe = arguments.text(kRecipe, "");
+  request.count_parameters = count_parameters_of(context);
   request.typed_as = fmt::format("{} tune", context.console.typed_as);
   return request;
 }
@@ -85,6 +86,19 @@ void declare_job(boost::program_options::options_description& options) {
                         "leave out the first N measurements of a trial, the warm-up (default: the recipe's, or 5)");
   options.add_options()(kMeasureSteps, value_named("N"),
                         "end a trial after N measurements that count (default: the recipe's, or 10)");
+}
+
+void declare_no_model_run(boost::program_options::options_description& options) {
+  options.add_options()(kNoModelRun,
+                        "do not let the transformers of COMMAND's Python count the parameters of its model; with "
+                        "--deepspeed also do not launch the job once to find its size");
+}
+
+std::function<std::string(const jobs::ProbedCommand&, Json&)> count_parameters_of(const Context& context) {
+  if (context.arguments.flag(kNoModelRun)) return {};
+  return [&clock = context.console.clock](const jobs::ProbedCommand& job, Json& workload) {
+    return jobs::count_parameters(job, clock, workload);
+  };
 }
 
 void refuse_job_options(const Context& context) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <boost/program_options.hpp>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,14 @@ namespace krigtune::cli {
 
 /// Declares --recipe, --vary, --metric, --minimize and --final.
 void declare_job(boost::program_options::options_description& options);
+
+/// Declares --no-model-run, which leaves out count_parameters_of().
+void declare_no_model_run(boost::program_options::options_description& options);
+inline constexpr const char* kNoModelRun = "no-model-run";
+
+/// Returns what counts the parameters of a command's model (jobs/installed/model_probe.h); nothing with --no-model-run.
+/// The context must outlive it.
+std::function<std::string(const jobs::ProbedCommand& job, Json& workload)> count_parameters_of(const Context& context);
 
 /// Throws UserError if one of these options is given without a command or together with --deepspeed.
 void refuse_job_options(const Context& context);

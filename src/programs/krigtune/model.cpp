@@ -87,7 +87,7 @@ DescribedModel described(const Context& context) {
     if (model.config.empty())
       throw UserError(fmt::format("--python: there is no config.json of '{}' on this machine", name),
                       "download the model's config.json, and name it");
-    model.built = jobs::build_model(model.config, model.adapter, *python, SystemClock());
+    model.built = jobs::build_model({model.config, model.adapter, *python}, SystemClock());
     model.too_many = jobs::correct_parameters(model.workload.model, model.built->parameters);
   }
   return model;

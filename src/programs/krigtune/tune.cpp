@@ -37,7 +37,6 @@ namespace krigtune::cli {
 namespace {
 
 constexpr std::int64_t kLargestSeed = INT64_MAX;
-constexpr const char* kNoModelRun = "no-model-run";
 constexpr const char* kFullBudget = "full-budget";
 constexpr const char* kKeepGoing = "keep-going";
 constexpr const char* kNoInterferenceCheck = "no-interference-check";
@@ -72,7 +71,7 @@ void declare_tune(boost::program_options::options_description& options) {
   declare_job(options);
   declare_deepspeed(options);
   declare_deepspeed_tuning(options);
-  options.add_options()(kNoModelRun, "with --deepspeed: do not launch the job once to find the size of its model");
+  declare_no_model_run(options);
   options.add_options()("out", value_named("DIR"), "the run directory (default: runs/<session or script>)");
   options.add_options()("strategy", value_named("NAME", {search::strategy_names()}), strategy_help().c_str());
   options.add_options()("trials", value_named("N"),
