@@ -12,7 +12,7 @@ import weakref
 from typing import Any, Dict, IO, Optional
 
 _VARIABLE = "KRIGTUNE_EXECUTABLE"
-_SECONDS_TO_END = 20.0
+_SECONDS_TO_END = 60.0  # it writes the last files then, which takes long on a busy machine or a slow disk
 _MOST_BYTES = 16 << 20  # of a request
 
 
