@@ -109,6 +109,62 @@ build_preset() {
   cmake --build --preset "$preset" --parallel "$(build_jobs)" "${targets[@]}"
 }
 
+# --- programs for machines with an older C library
+
+# compile_old_functions FILE compiles what lets programs built here start with
+# glibc 2.34 and the libstdc++ of GCC 11, as RHEL 9 has them, and sets
+# `old_functions` to the linker's arguments for it. Of all functions that the
+# programs call, only hypot needs glibc 2.35, and only
+# std::condition_variable::wait needs the libstdc++ of GCC 12. Their older
+# versions work as well.
+compile_old_functions() {
+  local wait=_ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE
+  cc -O2 -c -x c - -o "$1" <<EOF || stop_at 3 "there is no working C compiler, or this is no x86-64"
+__asm__(".symver old_hypot,hypot@GLIBC_2.2.5");
+double old_hypot(double x, double y);
+double __wrap_hypot(double x, double y);
+double __wrap_hypot(double x, double y) { return old_hypot(x, y); }
+__asm__(".symver old_wait,$wait@GLIBCXX_3.4.11");
+void old_wait(void *variable, void *lock);
+void __wrap_$wait(void *variable, void *lock);
+void __wrap_$wait(void *variable, void *lock) { old_wait(variable, lock); }
+EOF
+  old_functions="-Wl,--wrap=hypot,--wrap=$wait $1 -lm -lstdc++"
+}
+
+# newest_symbol PREFIX FILE... prints the newest version of glibc's (GLIBC), or
+# of libstdc++'s (GLIBCXX), symbols that any of the files requires.
+newest_symbol() {
+  local prefix=$1
+  shift
+  objdump -T "$@" 2>/dev/null | grep -o "[( ]${prefix}_[0-9.]*" | sort -u | sed "s/.*${prefix}_//" | sort -V | tail -1
+}
+
+# is_newer VERSION THAN
+is_newer() { [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | tail -1) == "$1" ]]; }
+
+# stop_if_too_new GLIBC GLIBCXX: the newest symbols that programs require.
+stop_if_too_new() {
+  if is_newer "$1" 2.34 || is_newer "$2" 3.4.29; then
+    stop_at 1 "RHEL 9 has glibc 2.34 and GLIBCXX_3.4.29, and the programs need $1 and $2: see compile_old_functions in scripts/common.sh"
+  fi
+}
+
+# Those of glibc and of GCC, which every machine has, and which would need a newer
+# glibc than the programs.
+libraries_of_the_system='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libresolv|libstdc\+\+|libgcc_s)[.-]'
+
+# copy_licence LIBRARY FOLDER copies the licence of the Debian package that has
+# the library.
+copy_licence() {
+  local path package
+  # The package knows a library by its name in /usr or in /.
+  path=$(realpath "$1")
+  package=$({ dpkg-query --search "$path" "${path#/usr}" 2>/dev/null || true; } | sed -n '1s/[:,].*//p')
+  [[ -n $package ]] || stop_at 1 "no package has $1, so its licence is unknown"
+  cp -L "/usr/share/doc/$package/copyright" "$2/$package"
+}
+
 # --- what was found clean, and has not changed since
 
 # is_unchanged_since COMMIT PATH...: a commit that is not in this clone says

@@ -1,7 +1,7 @@
-"""usage: wheel_file.py PACKAGE PROGRAMS WHEEL VERSION
+"""usage: wheel_file.py [--cuda] PROGRAMS WHEEL VERSION
 
-Writes a wheel (PEP 427): the modules in PACKAGE, and the folder PROGRAMS as the package's _program, with the metadata of
-pyproject.toml. The same input makes the same bytes. It needs Python 3.11.
+Writes a wheel (PEP 427) with the metadata of pyproject.toml: the modules of src/python, and the folder PROGRAMS as the package's
+_program. --cuda: the wheel krigtune-cuda, which adds PROGRAMS to that. The same input makes the same bytes. It needs Python 3.11.
 """
 import base64
 import hashlib
@@ -17,16 +17,26 @@ Tag: {tag}
 """
 
 
-def read_project():
-    with open(pathlib.Path(__file__).parents[1] / "pyproject.toml", "rb") as file:
-        return tomllib.load(file)["project"]
+ROOT = pathlib.Path(__file__).parents[1]
 
 
-def metadata(project, version):
+def read_project(version, cuda):
+    """The metadata of one of the two wheels. What krigtune-cuda does not say itself is as in krigtune."""
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        settings = tomllib.load(file)
+    project = settings["project"]
+    if not cuda:
+        return project
+    own = settings["tool"]["krigtune-cuda"]
+    return {**project, **own, "dependencies": [f"krigtune=={version}", *own["dependencies"]], "optional-dependencies": {}, "scripts": {}}
+
+
+def metadata(project, version, licences):
     """The file METADATA, with the fields that pyproject.toml has."""
     lines = ["Metadata-Version: 2.4", f"Name: {project['name']}", f"Version: {version}", f"Summary: {project['description']}",
-             f"License-Expression: {project['license']}", f"Keywords: {','.join(project['keywords'])}",
-             *[f"Classifier: {one}" for one in project["classifiers"]], f"Requires-Python: {project['requires-python']}"]
+             f"License-Expression: {project['license']}", *[f"License-File: {name}" for name in licences],
+             f"Keywords: {','.join(project['keywords'])}", *[f"Classifier: {one}" for one in project["classifiers"]],
+             f"Requires-Python: {project['requires-python']}", *[f"Requires-Dist: {one}" for one in project.get("dependencies", [])]]
     for extra, requirements in project["optional-dependencies"].items():
         lines += [f"Provides-Extra: {extra}", *[f"Requires-Dist: {one}; extra == '{extra}'" for one in requirements]]
     lines.append(f"Description-Content-Type: {project['readme']['content-type']}")
@@ -62,24 +72,29 @@ class Wheel:
         self.zip.close()
 
 
-def main(package, programs, wheel_path, version):
-    package, programs, wheel_path = pathlib.Path(package), pathlib.Path(programs), pathlib.Path(wheel_path)
-    info = f"krigtune-{version}.dist-info"
-    project = read_project()
+def main(programs, wheel_path, version, cuda=False):
+    programs, wheel_path = pathlib.Path(programs), pathlib.Path(wheel_path)
+    project = read_project(version, cuda)
+    info = f"{project['name'].replace('-', '_')}-{version}.dist-info"
     wheel = Wheel(wheel_path)
-    wheel.add_folder(package, "krigtune", (".py", "py.typed"))
-    for name in ("krigtune", "krigtune-bench"):
-        wheel.add(f"krigtune/_program/{name}", (programs / name).read_bytes(), True)
-    for folder in ("lib", "libexec"):
-        wheel.add_folder(programs / folder, f"krigtune/_program/{folder}")
+    if not cuda:
+        wheel.add_folder(ROOT / "src/python/krigtune", "krigtune", (".py", "py.typed"))
+    for path in sorted(programs.iterdir()):
+        if path.is_dir() and path.name != "licences":
+            wheel.add_folder(path, f"krigtune/_program/{path.name}")
+        elif path.name.startswith("krigtune"):
+            wheel.add(f"krigtune/_program/{path.name}", path.read_bytes(), True)
     wheel.add_folder(programs / "licences", f"{info}/licenses")
-    wheel.add(f"{info}/METADATA", metadata(project, version).encode())
+    licences = sorted(path.name for path in (programs / "licences").iterdir())
+    wheel.add(f"{info}/METADATA", metadata(project, version, licences).encode())
     wheel.add(f"{info}/WHEEL", WHEEL.format(tag=wheel_path.stem.split("-", 2)[2]).encode())
-    wheel.add(f"{info}/entry_points.txt", entry_points(project).encode())
+    if project["scripts"]:
+        wheel.add(f"{info}/entry_points.txt", entry_points(project).encode())
     wheel.close(info)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    words = [word for word in sys.argv[1:] if word != "--cuda"]
+    if len(words) != 3:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    main(*words, cuda="--cuda" in sys.argv)

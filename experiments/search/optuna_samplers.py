@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""usage: optuna_samplers.py [--seeds 5] [--trials 40] [--samplers krigtune,TPE,GP,random]
+"""usage: optuna_samplers.py [--seeds 5] [--trials 40] [--samplers krigtune,minimize,TPE,GP,random]
        [--functions branin,hartmann6,network]
 
-Samplers inside Optuna on three generic functions: the median, over the seeds, of what the best trial lacks to the minimum, and the
+Samplers inside Optuna, and krigtune.minimize without it, on three generic functions: the median, over the seeds, of what the best trial lacks to the minimum, and the
 seconds that a trial takes beside the function, as medians of the last ten trials of each study. scripts/optuna-sampler-check
 --measure runs it where Optuna, PyTorch (for GPSampler) and krigtune are.
 """
@@ -14,6 +14,7 @@ import warnings
 
 import optuna
 
+import krigtune
 from krigtune.optuna import KrigtuneSampler
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -56,6 +57,41 @@ def network(trial):
 FUNCTIONS = {"branin": (branin, 0.397887), "hartmann6": (hartmann6, -3.32237), "network": (network, 0.0)}
 
 
+class Ranges:
+    """Takes the place of a trial, and keeps what a function may ask for as a space of krigtune."""
+
+    def __init__(self):
+        self.space = {}
+
+    def suggest_float(self, name, low, high, log=False):
+        self.space[name] = krigtune.log(low, high) if log else krigtune.real(low, high)
+        return low
+
+    def suggest_int(self, name, low, high):
+        self.space[name] = krigtune.integer(low, high)
+        return low
+
+    def suggest_categorical(self, name, choices):
+        self.space[name] = choices
+        return choices[0]
+
+
+def run_alone(function, seed, trials):
+    """krigtune.minimize, which searches as `krigtune tune` does."""
+    ranges, marks = Ranges(), []
+    function(ranges)
+
+    def timed(configuration):
+        begun = time.perf_counter()
+        value = function(optuna.trial.FixedTrial(configuration))
+        marks.append((begun, time.perf_counter()))
+        return value
+
+    with krigtune.minimize(timed, ranges.space, trials, seed=seed, catch=()) as study:
+        best = min(trial["value"] for trial in study.trials)
+    return best, statistics.median(begun - ended for (_, ended), (begun, _) in zip(marks[-11:], marks[-10:]))
+
+
 def run(function, sampler, trials):
     marks = []
     study = optuna.create_study(sampler=sampler)
@@ -78,14 +114,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--samplers", default="krigtune,TPE,GP,random")
+    parser.add_argument("--samplers", default="krigtune,minimize,TPE,GP,random")
     parser.add_argument("--functions", default=",".join(FUNCTIONS))
     options = parser.parse_args()
     print(f"Optuna {optuna.__version__}, {options.trials} trials, {options.seeds} seeds")
     for name in options.functions.split(","):
         function, minimum = FUNCTIONS[name]
         for sampler in options.samplers.split(","):
-            runs = [run(function, SAMPLERS[sampler](seed), options.trials) for seed in range(1, options.seeds + 1)]
+            runs = [run_alone(function, seed, options.trials) if sampler == "minimize" else
+                    run(function, SAMPLERS[sampler](seed), options.trials) for seed in range(1, options.seeds + 1)]
             say(name, sampler, minimum, runs)
 
 

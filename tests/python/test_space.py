@@ -1,4 +1,5 @@
 """The space in Python's terms becomes that of a session."""
+import math
 import pathlib
 import unittest
 
@@ -47,6 +48,17 @@ class SpaceTest(unittest.TestCase):
                 session_json({"a": values})
         with self.assertRaisesRegex(krigtune.InputError, "use names"):
             session_json({"a": [object()]})
+        with self.assertRaisesRegex(krigtune.InputError, "a set, whose values have no order; write a list"):
+            session_json({"a": {"adam", "sgd"}})
+        for values in ([1.0, math.nan], krigtune.real(0, math.inf), krigtune.log(math.nan, 1)):
+            with self.assertRaisesRegex(krigtune.InputError, "is not a finite number"):
+                session_json({"a": values})
+        for space in ([1, 2], 3, None):
+            with self.assertRaisesRegex(krigtune.InputError, "is neither a space nor a session"):
+                session_json(space)
+
+    def test_a_text_is_one_constraint(self):
+        self.assertEqual(session_json({"a": [1, 2]}, constraints="a < 2")["constraints"], ["a < 2"])
 
     def test_a_session_is_not_a_space(self):
         session = {"space": {"a": krigtune.integer(1, 3)}, "objective": {"metric": "x", "direction": "minimize"}}

@@ -84,6 +84,22 @@ class StudyTest(unittest.TestCase):
             study.tell(0, 1.0)
         with self.assertRaisesRegex(krigtune.InputError, "is not a number; return a number"):
             study.tell(study.ask(), "fast")
+        with self.assertRaisesRegex(krigtune.InputError, "the result {'loss': 3} has no 'value'; return a number"):
+            study.tell(study.ask(), {"loss": 3})
+        for wrong in (None, "0", 1.5, True, {"trial": 0}):
+            with self.assertRaisesRegex(krigtune.InputError, "is no trial; give what ask"):
+                study.tell(wrong, 1.0)
+
+    def test_the_only_number_of_an_array_is_a_result(self):
+        class Array:
+            def __float__(self):
+                raise TypeError("only scalars")
+
+            def item(self):
+                return 2.5
+
+        study = self.study()
+        self.assertEqual(study.tell(study.ask(), Array())["value"], 2.5)
 
     def test_several_at_once_and_the_end_of_the_space(self):
         study = self.study()
@@ -152,6 +168,54 @@ class StudyTest(unittest.TestCase):
         for value in (math.nan, math.inf, {"value": 1.0, "loss": math.nan}):
             told = study.tell(study.ask(), value)
             self.assertEqual((told["status"], told["reason"]), ("failed", "bad_result"))
+
+    def test_a_search_without_any_success_says_why(self):
+        with self.assertWarnsRegex(UserWarning, "no trial has succeeded; the last of 3 that failed: ZeroDivisionError: division by zero"):
+            krigtune.minimize(lambda c: 1 / 0, SPACE, trials=3).close()
+        with self.assertWarnsRegex(UserWarning, "the last of 2 that failed: its result is not finite"):
+            krigtune.minimize(lambda c: math.nan, SPACE, trials=2).close()
+        with self.assertRaisesRegex(krigtune.InputError, "3 is no function"):
+            krigtune.minimize(3, SPACE, trials=3)
+
+    def test_messages_may_have_any_characters(self):
+        study = self.study()
+        told = study.tell(study.ask(), status="failed", message="\ud800 is half of a character, ü and \x00 are not")
+        self.assertEqual(told["status"], "failed")
+        with self.assertRaisesRegex(krigtune.InputError, "did you mean 'mode'"):
+            study.add({"x": 1, "mode": "fast", "mo\udfffde": 1}, 1.0)
+
+    def test_seeds_and_trials_may_be_numpys(self):
+        class Integer:  # what NumPy's integers have in common
+            ndim = 0
+
+            def __init__(self, value):
+                self.value = value
+
+            def item(self):
+                return self.value
+
+            __index__ = item
+
+        study = self.study(seed=Integer(3))
+        self.assertEqual(study.tell(Integer(study.ask().number), 1.0)["trial"], 0)
+
+    def test_ctrl_c_ends_all_threads(self):
+        study = self.study()
+        begun, calls = threading.Event(), []
+        main = threading.main_thread()
+
+        def function(configuration):
+            calls.append(configuration)
+            if threading.current_thread() is main:
+                begun.wait()
+                raise KeyboardInterrupt
+            begun.set()
+            return 1.0
+
+        with self.assertRaises(KeyboardInterrupt):
+            study.run(function, trials=20, jobs=2)
+        self.assertEqual(threading.active_count(), 1)
+        self.assertLess(len(calls), 20)
 
     def test_a_directory_goes_on(self):
         for trials in (4, 9, 9):
@@ -252,6 +316,9 @@ class StudyTest(unittest.TestCase):
         study.add({"x": 1, "mode": "fast"}, status="failed", message="it crashed")
         self.assertEqual(study.best.trial, 0)
         self.assertEqual(study.trials[0]["wall_s"], 2.0)
+        for incomplete in (study.add, study.predict):
+            with self.assertRaisesRegex(krigtune.InputError, "has no 'mode'; give all parameters"):
+                incomplete({"x": 6})
         self.assertNotIn({"x": 6, "mode": "fast"}, [trial.configuration for trial in study.ask(18)])
 
     def test_predictions(self):
@@ -313,6 +380,8 @@ class StudyTest(unittest.TestCase):
         self.assertTrue(all(row["predicted_step_time_s"] > 0 for row in rows if row["memory_verdict"] == "fits"))
         with self.assertRaisesRegex(krigtune.InputError, "space"):
             krigtune.plan({"space": {}, "wrong": 1})
+        with self.assertRaisesRegex(krigtune.InputError, "None is neither a space nor a session; write a dict"):
+            krigtune.plan(None)
 
     def test_the_report_in_a_notebook(self):
         study = self.study()
@@ -366,8 +435,27 @@ class StudyTest(unittest.TestCase):
         study = self.study()
         server = study._server
         server._process.stdin.write(b'{"id": 1, "meth')
-        server._torn = True
+        server._is_request_torn = True
         self.assertEqual([study.ask().number for _ in range(2)], [0, 1])
+
+    def test_an_answer_that_an_exception_tore_is_not_a_part_of_the_next(self):
+        class Interrupted:
+            """Ctrl-C comes when a part of an answer was read."""
+
+            def __init__(self, pipe):
+                self.pipe = pipe
+
+            def readline(self):
+                self.pipe.read(20)
+                raise KeyboardInterrupt
+
+        study = self.study()
+        process = study._server._process
+        pipe, process.stdout = process.stdout, Interrupted(process.stdout)
+        with self.assertRaises(KeyboardInterrupt):
+            study.ask()
+        process.stdout = pipe
+        self.assertEqual([study.ask().number for _ in range(2)], [1, 2])
 
     def test_a_request_that_is_too_long_is_refused(self):
         study = self.study()

@@ -19,24 +19,34 @@ NAME = "krigtune-1.2.3-py3-none-manylinux_2_28_x86_64.whl"
 INFO = "krigtune-1.2.3.dist-info"
 
 
+def write_programs(folder, files):
+    """Files that stand in for programs: by their path a text and a mode."""
+    for name, (text, mode) in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(mode)
+
+
+def write_wheel(*arguments):
+    subprocess.run([sys.executable, ROOT / "scripts/wheel_file.py", *arguments, "1.2.3"], check=True)
+
+
 class WheelTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         programs = pathlib.Path(folder.name) / "programs"
-        for name, text, mode in [("krigtune", "#!/bin/sh\necho krigtune 1.2.3 \"$@\"\n", 0o755), ("krigtune-bench", "#!/bin/sh\n", 0o755),
-                                 ("lib/libc.so.6", "a library", 0o644), ("libexec/krigtune", "a program", 0o755),
-                                 ("licences/glibc", "a licence", 0o644)]:
-            file = programs / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-            file.chmod(mode)
+        write_programs(programs, {
+            "krigtune": ("#!/bin/sh\necho krigtune 1.2.3 \"$@\"\n", 0o755), "krigtune-bench": ("#!/bin/sh\n", 0o755),
+            "README.md": ("a page", 0o644), "lib/libc.so.6": ("a library", 0o644), "libexec/krigtune": ("a program", 0o755),
+            "licences/glibc": ("a licence", 0o644), "licences/krigtune": ("another", 0o644)})
         cls.wheels = []
         for attempt in ("one", "two"):
             wheel = pathlib.Path(folder.name) / attempt / NAME
             wheel.parent.mkdir()
-            subprocess.run([sys.executable, ROOT / "scripts/wheel_file.py", ROOT / "src/python/krigtune", programs, wheel, "1.2.3"], check=True)
+            write_wheel(programs, wheel)
             cls.wheels.append(wheel)
         cls.folder = pathlib.Path(folder.name)
 
@@ -72,6 +82,7 @@ class WheelTest(unittest.TestCase):
         self.assertEqual((metadata["Name"], metadata["Summary"], metadata["License-Expression"], metadata["Requires-Python"]),
                          (project["name"], project["description"], project["license"], project["requires-python"]))
         self.assertEqual(metadata.get_all("Classifier"), project["classifiers"])
+        self.assertEqual(metadata.get_all("License-File"), ["glibc", "krigtune"])
         self.assertEqual(metadata.get_all("Provides-Extra"), list(project["optional-dependencies"]))
         self.assertIn("ray[tune]>=2.40; extra == 'ray'", metadata.get_all("Requires-Dist"))
         self.assertEqual(metadata.get_payload().strip(), project["readme"]["text"].strip())
@@ -83,6 +94,25 @@ class WheelTest(unittest.TestCase):
         found = re.search(version["regex"], (ROOT / version["input"]).read_text())
         init = (ROOT / "src/python/krigtune/__init__.py").read_text()
         self.assertIn(f'__version__ = "{found["value"]}"', init)
+
+    def test_the_wheel_for_gpus_adds_a_program_and_needs_the_same_version(self):
+        programs = self.folder / "cuda"
+        write_programs(programs, {"krigtune-bench-cuda": ("a program", 0o755), "cuda/libfmt.so.9": ("a library", 0o644),
+                                  "licences/cuda-runtime": ("a licence", 0o644)})
+        path = self.folder / "krigtune_cuda-1.2.3-py3-none-manylinux_2_34_x86_64.whl"
+        write_wheel("--cuda", programs, path)
+        info = "krigtune_cuda-1.2.3.dist-info"
+        with zipfile.ZipFile(path) as wheel, zipfile.ZipFile(self.wheels[0]) as other:
+            names = wheel.namelist()
+            metadata = email.message_from_bytes(wheel.read(f"{info}/METADATA"))
+            self.assertEqual(set(names) & set(other.namelist()), set(), "uninstalling one must leave the other")
+            self.assertIn("\nTag: py3-none-manylinux_2_34_x86_64\n", wheel.read(f"{info}/WHEEL").decode())
+        self.assertEqual(names, ["krigtune/_program/cuda/libfmt.so.9", "krigtune/_program/krigtune-bench-cuda",
+                                 *(f"{info}/{one}" for one in ("licenses/cuda-runtime", "METADATA", "WHEEL", "RECORD"))])
+        self.assertEqual(metadata["Name"], "krigtune-cuda")
+        self.assertEqual(metadata.get_all("Requires-Dist")[0], "krigtune==1.2.3")
+        self.assertTrue(any(one.startswith("nvidia-cublas") for one in metadata.get_all("Requires-Dist")))
+        self.assertIsNone(metadata["Provides-Extra"])
 
     def test_programs_may_be_run_and_are_found_first(self):
         with zipfile.ZipFile(self.wheels[0]) as wheel:

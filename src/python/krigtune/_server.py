@@ -12,7 +12,7 @@ import weakref
 from typing import Any, Dict, IO, Optional
 
 _VARIABLE = "KRIGTUNE_EXECUTABLE"
-_SECONDS_TO_END = 20.0
+_SECONDS_TO_END = 60.0  # it writes the last files then, which takes long on a busy machine or a slow disk
 _MOST_BYTES = 16 << 20  # of a request
 
 
@@ -62,7 +62,9 @@ class Server:
         self.process_id = os.getpid()
         self._lock = threading.Lock()
         self._last_id = 0
-        self._torn = False  # an exception, such as Ctrl-C, may have left a part of a request in the pipe
+        # An exception, such as Ctrl-C, may have left a part of a request, or of an answer, in the pipe.
+        self._is_request_torn = False
+        self._is_answer_torn = False
         path = program()
         # What it says besides its answers, for the case that it ends unexpectedly.
         self._said: IO[bytes] = tempfile.TemporaryFile()
@@ -83,7 +85,7 @@ class Server:
         with self._lock:
             self._last_id += 1
             request: Dict[str, Any] = {"id": self._last_id, "method": method, "params": text}
-            answer = self._exchange(json.dumps(request, allow_nan=False))
+            answer = self._exchange(json.dumps(request, allow_nan=False, ensure_ascii=False))
         error = answer.get("error")
         if error is None:
             return answer["result"]
@@ -92,24 +94,40 @@ class Server:
     def _exchange(self, line: str) -> Dict[str, Any]:
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
-        request = line.encode() + b"\n"
+        request = line.encode(errors="replace") + b"\n"  # a half of a surrogate pair is no text
         if len(request) > _MOST_BYTES:
             raise InputError(f"a request has {len(request)} bytes, more than {_MOST_BYTES}", "send less at once")
         try:
-            was_torn, self._torn = self._torn, True
+            was_torn, self._is_request_torn = self._is_request_torn, True
             stdin.write(b"\n" + request if was_torn else request)
             stdin.flush()
-            self._torn = False
+            self._is_request_torn = False
             while True:
-                answered = stdout.readline()
-                if not answered.endswith(b"\n"):
+                answer = self._next_answer(stdout)
+                if answer is None:
                     break
-                answer: Dict[str, Any] = json.loads(answered)
-                if answer["id"] == self._last_id:  # not that of a call which an exception ended before
+                if answer["id"] is None and was_torn:  # the answer to the torn request
+                    was_torn = False
+                elif answer["id"] in (self._last_id, None):  # not that of a call which an exception ended before
                     return answer
         except (OSError, ValueError) as error:  # the pipe is broken, or was closed
             raise self._ended() from error
         raise self._ended()
+
+    def _next_answer(self, stdout: IO[bytes]) -> Optional[Dict[str, Any]]:
+        """Returns the next answer, without what is left of a torn one; None at the end."""
+        while True:
+            was_torn, self._is_answer_torn = self._is_answer_torn, True
+            line = stdout.readline()
+            self._is_answer_torn = False
+            if not line.endswith(b"\n"):
+                return None
+            try:
+                answer: Dict[str, Any] = json.loads(line)
+                return answer
+            except ValueError:
+                if not was_torn:
+                    raise
 
     def _ended(self) -> ProgramError:
         if not self.close.alive:

@@ -1,6 +1,7 @@
 """The space of a search in Python's own terms."""
 from __future__ import annotations
 
+import math
 import os
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Union
 
@@ -20,7 +21,7 @@ class Parameter(NamedTuple):
     def to_json(self) -> Dict[str, Any]:
         """Returns the parameter as a session writes it."""
         json: Dict[str, Any] = {"type": "real"} if self.is_real else {}
-        json.update(min=_plain(self.low), max=_plain(self.high))
+        json.update(min=plain(self.low), max=plain(self.high))
         json.update({key: value for key, value in (("scale", self.scale), ("steps", self.steps), ("when", self.when)) if value})
         return json
 
@@ -55,18 +56,20 @@ Space = Mapping[str, Values]
 Session = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Returns a value as JSON has it; NumPy's scalars become Python's."""
+    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{value!r} is not a finite number", "leave it out, or name a finite one")
     if isinstance(value, (bool, int, float, str)) or value is None:
         return value
-    if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
-        return value.item()
     raise InputError(f"{value!r} is neither a number, a text nor a truth value", "use names, and look them up in your function")
 
 
 def plain_configuration(configuration: Mapping[str, Any]) -> Dict[str, Any]:
     """Returns a configuration as JSON has it."""
-    return {name: _plain(value) for name, value in configuration.items()}
+    return {name: plain(value) for name, value in configuration.items()}
 
 
 def _values_json(name: str, values: Values) -> Any:
@@ -74,16 +77,20 @@ def _values_json(name: str, values: Values) -> Any:
         return values.to_json()
     if isinstance(values, Mapping):
         return dict(values)
+    if isinstance(values, (set, frozenset)):
+        raise InputError(f"the parameter '{name}' has a set, whose values have no order", "write a list")
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
         raise InputError(f"the parameter '{name}' has the values {values!r}",
                          "write a list, or krigtune.real, krigtune.log or krigtune.integer")
-    return [_plain(value) for value in values]
+    return [plain(value) for value in values]
 
 
 def is_session(given: Union[Space, Session]) -> bool:
-    """Whether it is a session, or its file, and not a space."""
-    if not isinstance(given, Mapping):
+    """Whether it is a session, or its file, and not a space. Raises InputError if it is neither."""
+    if isinstance(given, (str, os.PathLike)):
         return True
+    if not isinstance(given, Mapping):
+        raise InputError(f"{given!r} is neither a space nor a session", 'write a dict such as {"x": krigtune.real(0, 1)}, or name a file')
     space = given.get("space")
     return isinstance(space, Mapping) and not {"min", "max", "values"} & set(space)
 
@@ -105,7 +112,7 @@ def session_json(given: Union[Space, Session], *, direction: Optional[str] = Non
     assert isinstance(given, Mapping)
     return {
         "space": {name: _values_json(name, values) for name, values in given.items()},
-        "constraints": list(constraints),
+        "constraints": [constraints] if isinstance(constraints, str) else list(constraints),
         "baseline": None if baseline is None else plain_configuration(baseline),
         "objective": {"metric": metric or "value", "direction": direction or "minimize"},
         "runner": {"kind": "none"},

@@ -58,6 +58,7 @@ class StepReporter:
         """Reports that an optimizer step has ended. It began where the last one ended, or with `begin`.
 
         samples, tokens: how many this step had, over all ranks. loss: if it is not a number, krigtune ends the trial as failed.
+
         The time is taken when the GPU has finished the step. The peak of torch's memory on this GPU is reported too.
         """
         if not self.active:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
+import operator
 import os
 import pathlib
 import sys
@@ -13,7 +14,7 @@ import warnings
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union, overload
 
 from ._server import Error, InputError, Server
-from ._space import Session, Space, is_session, plain_configuration, session_json
+from ._space import Session, Space, is_session, plain, plain_configuration, session_json
 
 _MOST_CHARACTERS = 4000  # of the last lines of a trial that failed
 
@@ -64,6 +65,26 @@ def is_out_of_memory(error: Optional[BaseException]) -> bool:
     return False
 
 
+def _number(value: Any) -> float:
+    """Returns a number, or the only one of an array or a tensor."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+    except TypeError:
+        if not hasattr(value, "item"):
+            raise
+        return float(value.item())
+
+
+def _number_of(trial: Any) -> int:
+    if isinstance(trial, Trial):
+        return trial.number
+    if isinstance(trial, bool) or not hasattr(trial, "__index__"):
+        raise InputError(f"{trial!r} is no trial", "give what ask() returned, or its number")
+    return operator.index(trial)
+
+
 def _free_gpu_memory() -> None:
     """Gives back what torch keeps of a failed trial, so that the next one has all of the memory."""
     torch = sys.modules.get("torch")
@@ -82,9 +103,12 @@ class Study:
         the directory was begun with.
     directory: where the trials are recorded. If it has a study of the same space, that one goes on. None: a temporary directory,
         which is removed when the study is closed.
-    direction: "minimize" (the default) or "maximize"; metric: the name of what is measured ("value"); baseline: the configuration to
-        be tried first; constraints: expressions over the parameters, such as "batch * length <= 4096". A session says these itself.
-    seed: the same seed and results lead to the same configurations. strategy: "bayes", "random", "grid" or "stagewise".
+    direction: "minimize" (the default) or "maximize". A session says this itself, and so it does metric, baseline and constraints.
+    metric: the name of what is measured ("value").
+    baseline: the configuration to be tried first, to which gains are relative.
+    constraints: expressions over the parameters, such as "batch * length <= 4096".
+    seed: the same seed and results lead to the same configurations.
+    strategy: "bayes", "random", "grid" or "stagewise".
     warm_start: directories of earlier runs to learn from.
 
     Raises InputError for a wrong space or a directory of another study, ProgramError if the program cannot be started.
@@ -102,8 +126,9 @@ class Study:
         self._lock = threading.Lock()
         self._server = Server(temporary=directory is None)
         self.directory = pathlib.Path(self._server.folder or directory or "").absolute()
-        self._open = dict(directory=str(self.directory), session=session, seed=seed, strategy=strategy,
-                          warm_start=[os.path.abspath(os.fspath(run)) for run in warm_start] or None)
+        runs = [warm_start] if isinstance(warm_start, (str, os.PathLike)) else warm_start
+        self._open = dict(directory=str(self.directory), session=session, seed=plain(seed), strategy=strategy,
+                          warm_start=[os.path.abspath(os.fspath(run)) for run in runs] or None)
         try:
             answer = self._server.call("open", **self._open)
         except BaseException:
@@ -159,16 +184,22 @@ class Study:
 
         Returns what is known of the trial then: "value", "gain", "status", ... Raises InputError if it has a result already.
         """
-        number = trial.number if isinstance(trial, Trial) else trial
-        told: Dict[str, Any] = self._call("tell", trial=number, **self._outcome(value, status, reason, message))
+        told: Dict[str, Any] = self._call("tell", trial=_number_of(trial), **self._outcome(value, status, reason, message))
         return told
 
     def add(self, configuration: Mapping[str, Any], value: Optional[Result] = None, *, status: Optional[str] = None,
             reason: Optional[str] = None, message: Optional[str] = None, seconds: float = 0.0) -> Dict[str, Any]:
         """Records a configuration that you chose and measured yourself; `seconds` is how long that took. Else as `tell`."""
-        told: Dict[str, Any] = self._call("tell", configuration=plain_configuration(configuration), wall_s=seconds,
+        told: Dict[str, Any] = self._call("tell", configuration=self._complete(configuration), wall_s=seconds,
                                           **self._outcome(value, status, reason, message))
         return told
+
+    def _complete(self, configuration: Mapping[str, Any]) -> Configuration:
+        """Returns a configuration as JSON has it. A parameter that exists always must be in it."""
+        for name, values in self.parameters.items():
+            if name not in configuration and not (isinstance(values, dict) and "when" in values):
+                raise InputError(f"the configuration {dict(configuration)!r} has no '{name}'", "give all parameters")
+        return plain_configuration(configuration)
 
     def tell_error(self, trial: Union[Trial, int], error: BaseException) -> Dict[str, Any]:
         """Records that a trial ended with an exception: out of memory, interrupted (KeyboardInterrupt, SystemExit) or failed."""
@@ -187,9 +218,11 @@ class Study:
         if self.metric in numbers:
             numbers["value"] = numbers.pop(self.metric)
         try:
-            numbers = {name: float(number) for name, number in numbers.items()}
+            numbers = {name: _number(number) for name, number in numbers.items()}
         except (TypeError, ValueError):
             raise InputError(f"the result {value!r} is not a number", f"return a number, or a dict with '{self.metric}'") from None
+        if "value" not in numbers and status in (None, "ok"):
+            raise InputError(f"the result {value!r} has no '{self.metric}'", "return a number, or a dict with it")
         if not all(math.isfinite(number) for number in numbers.values()):
             return {"status": "failed", "reason": "bad_result", "message": f"the result is {value!r}"}
         for name in ("value", "value_sem", "peak_memory_bytes"):
@@ -234,7 +267,7 @@ class Study:
         "probability_feasible", ... None: nothing is predicted, because no trial has succeeded.
         """
         single = isinstance(configurations, Mapping)
-        wanted = [plain_configuration(one) for one in ([configurations] if single else configurations)]
+        wanted = [self._complete(one) for one in ([configurations] if single else configurations)]
         rows = self._call("predict", configurations=wanted)["predictions"]
         return rows[0] if single else rows
 
@@ -257,7 +290,7 @@ class Study:
         An exception in `catch` is a failed trial, or one out of memory, from which the search learns; others end the loop.
         jobs: how many threads run trials at the same time. progress: a line for each trial on stderr (default: on a terminal).
         shared: other processes run trials in the same directory now. Otherwise trials that an earlier process left without a
-        result are run first.
+            result are run first.
         """
         _Loop(self, function, trials, catch, sys.stderr.isatty() if progress is None else progress, shared).run(jobs)
         return self
@@ -268,12 +301,16 @@ class _Loop:
 
     def __init__(self, study: Study, function: Function, trials: int, catch: Tuple[Type[BaseException], ...], progress: bool,
                  shared: bool) -> None:
+        if not callable(function):
+            raise InputError(f"{function!r} is no function", "give a function of a configuration, which is a dict")
         self._study = study
         self._function = function
         self._catch = catch
         self._progress = progress
         self._lock = threading.Lock()
         self._error: Optional[BaseException] = None
+        self._failed = 0
+        self._last_failure = ""
         known = study.trials
         self._waiting = [] if shared else [Trial(one["trial"], one["configuration"]) for one in known if one["status"] == "running"]
         closed = [one for one in known if one["status"] not in ("running", "waiting") and one["reason"] != "interrupted"]
@@ -286,10 +323,20 @@ class _Loop:
         for thread in threads:
             thread.start()
         self._work()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        except BaseException as error:  # such as Ctrl-C: the threads end with the trials that they run now
+            self._end(error)
         if self._error is not None:
             raise self._error
+        if self._failed > 0 and self._best is None:
+            warnings.warn(f"no trial has succeeded; the last of {self._failed} that failed: {self._last_failure}", stacklevel=3)
+
+    def _end(self, error: BaseException) -> None:
+        """Lets all threads end. The first error is raised in run()."""
+        with self._lock:
+            self._error = self._error or error
 
     def _work(self) -> None:
         try:
@@ -303,14 +350,14 @@ class _Loop:
                 if trial is None:
                     return
                 self._measure(trial)
-        except BaseException as error:  # the first one ends all threads, and is raised in run()
-            with self._lock:
-                self._error = self._error or error
+        except BaseException as error:
+            self._end(error)
 
     def _measure(self, trial: Trial) -> None:
         ran_out = False
         try:
             told = self._study.tell(trial, self._function(dict(trial.configuration)))
+            self._last_failure = "its result is not finite"
         except Error:
             raise
         except BaseException as error:
@@ -318,6 +365,7 @@ class _Loop:
             if not isinstance(error, self._catch):
                 raise
             ran_out = told["status"] == "oom"
+            self._last_failure = traceback.format_exception_only(type(error), error)[-1].strip()
         if ran_out:  # here the exception, which refers to what the function had, is gone
             _free_gpu_memory()
         self._show(told)
@@ -328,6 +376,8 @@ class _Loop:
             if value is not None:
                 better = max if self._study.direction == "maximize" else min
                 self._best = value if self._best is None else better(self._best, value)
+            else:
+                self._failed += 1
             if self._progress:
                 what = f"{value:g}" if value is not None else told["status"]
                 print(f"trial {told['trial']}: {what}" + ("" if self._best is None else f"  best {self._best:g}"), file=sys.stderr)
@@ -354,7 +404,7 @@ def maximize(function: Function, space: Union[Space, Session], trials: int = 30,
 def _optimize(direction: str, function: Function, space: Union[Space, Session], trials: int,
               directory: Union[str, "os.PathLike[str]", None], jobs: int, progress: Optional[bool],
               catch: Tuple[Type[BaseException], ...], options: Dict[str, Any]) -> Study:
-    study = Study(space, directory, direction=None if is_session(space) else direction, **options)
+    study = Study(space, directory, direction=None if space is None or is_session(space) else direction, **options)
     try:
         if study.direction != direction:
             raise InputError(f"the session's objective is to {study.direction}", f"call krigtune.{study.direction}")

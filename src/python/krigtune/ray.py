@@ -88,10 +88,12 @@ class KrigtuneSearch(Searcher):  # type: ignore[misc,unused-ignore]
     """Searches with krigtune's Gaussian process. Trials that fail or end with NaN are learned from; so is the last result of those
     that a scheduler stopped, and what still runs is taken into account.
 
-    space: Ray's search space, if it is not the Tuner's param_space. metric and mode ("min" or "max"): if TuneConfig does not say
-    them. seed: the same seed and results lead to the same suggestions; None: another one each time. strategy: "bayes" or "random".
-    points_to_evaluate: configurations to be tried first. directory: a run directory for the trials, which krigtune's commands read;
-    None: a temporary one, which is saved with the experiment.
+    space: Ray's search space, if it is not the Tuner's param_space.
+    metric and mode: if TuneConfig does not say them; mode is "min" or "max".
+    seed: the same seed and results lead to the same suggestions; None: another one each time. strategy: "bayes" or "random".
+    points_to_evaluate: configurations to be tried first.
+    directory: a run directory for the trials, which krigtune's commands read; None: a temporary one, which is saved with the
+        experiment.
 
     Raises InputError for a space that it cannot search (grid_search, sample_from, randn). For one metric.
     """
