@@ -85,7 +85,9 @@ TEST_F(RunDirectory, GoesOnWithOtherCaveatsOfPredictions) {
 
 // Which transformers counted them, and whether one did, says nothing of what a program of the user's trains.
 TEST_F(RunDirectory, GoesOnWithParametersThatWereCountedOtherwise) {
-  session_.runner = runner::CommandSpec{.argv = {"true"}};
+  runner::CommandSpec command;
+  command.argv = {"true"};
+  session_.runner = command;
   session_.workload = workload::Workload();
   session_.workload->model = workload::model_preset("gpt2-124m");
   run(session_);
