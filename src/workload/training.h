@@ -97,7 +97,7 @@ struct TrainingSpec {
   StateTypes state_types = {};
   ProductFormat products = ProductFormat::kAsModel;  ///< said by the workload's "precision"
   PreciseProducts precise = {};
-  bool fp8_attention = false;  ///< the products of attention itself are in fp8 (Megatron: --fp8-dot-product-attention)
+  bool fp8_attention = false;  ///< the products of attention itself are in fp8 (Transformer Engine: fp8_dpa)
   /// One kernel computes the products of all experts of a rank, their biases, activation and its quantisation
   /// (Megatron:
   /// --use-transformer-engine-op-fuser). Otherwise Megatron calls a product for each expert.
