@@ -117,7 +117,7 @@ class Study {
       if (options.progress) options.progress(i, fleet_.plans.size());
       look_at(fleet_.plans[i], options.threads);
     }
-    if (!is_read_) throw *first_error_;
+    if (!is_read_) throw UserError(*first_error_);
     add_efficiencies(fleet_);
     return std::move(fleet_);
   }
