@@ -8,13 +8,11 @@
 #include "core/parallel.h"
 #include "cost/time/step_cost.h"
 #include "forecast/forecast.h"
+#include "forecast/plan_study.h"
 
 namespace krigtune::fleet {
 namespace {
 
-constexpr std::int64_t kMostListed = 1'000'000;
-constexpr int kSampled = 10'000;
-constexpr std::uint64_t kSampleSeed = 1;
 constexpr std::size_t kTimedBlock = 2'000;
 constexpr std::size_t kPiecePerThread = 16;
 
@@ -37,12 +35,8 @@ class Finder {
 
   Fastest of_the_space() {
     const space::Space& space = session_.space;
-    if (space.listable() && space.count() <= kMostListed) {
-      space.for_each([this](const space::Configuration& configuration) { return add(configuration), true; });
-    } else {
-      Rng rng(kSampleSeed, 0);
-      for (int i = 0; i < kSampled; ++i) add(space.sample(rng));
-    }
+    const std::optional<std::int64_t> count = space.listable() ? std::optional(space.count()) : std::nullopt;
+    forecast::for_each_examined(space, count, [this](const space::Configuration& one) { add(one); });
     finish_block();
     return std::move(fastest_);
   }

@@ -134,14 +134,9 @@ class Study {
     const space::Space& space = session_.space;
     study_.lattice = space.lattice_count();
     if (space.listable()) count_space(session_, study_);
-    if (study_.configurations && *study_.configurations <= kMostStudied) {
-      expected_ = *study_.configurations;
-      space.for_each([this](const space::Configuration& configuration) { return look_at(configuration), true; });
-    } else {
-      expected_ = kSampled;
-      Rng rng(kSampleSeed, 0);
-      for (int i = 0; i < kSampled; ++i) look_at(space.sample(rng));
-    }
+    expected_ = examined_count(study_.configurations);
+    for_each_examined(space, study_.configurations,
+                      [this](const space::Configuration& configuration) { look_at(configuration); });
     finish_block();
     study_.best = likely_.take();
     if (study_.best.empty()) study_.best = likeliest_.take();
@@ -226,7 +221,21 @@ class Study {
   std::int64_t expected_ = 0;
 };
 
+bool are_all_examined(std::optional<std::int64_t> count) { return count && *count <= kMostStudied; }
+
 }  // namespace
+
+std::int64_t examined_count(std::optional<std::int64_t> count) { return are_all_examined(count) ? *count : kSampled; }
+
+void for_each_examined(const space::Space& space, std::optional<std::int64_t> count,
+                       const std::function<void(const space::Configuration&)>& visit) {
+  if (are_all_examined(count)) {
+    space.for_each([&visit](const space::Configuration& configuration) { return visit(configuration), true; });
+    return;
+  }
+  Rng rng(kSampleSeed, 0);
+  for (int i = 0; i < kSampled; ++i) visit(space.sample(rng));
+}
 
 bool PlanStudy::best_probably_fit() const { return best.empty() || probably_fits(best.front()); }
 

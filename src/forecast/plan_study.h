@@ -64,6 +64,13 @@ struct PlanStudy {
   const Candidate& analysed_candidate() const { return best[analysed]; }
 };
 
+/// Returns how many configurations of a space are examined that has `count` of them (empty: it cannot be counted): all
+/// or, of more than a million, a random sample.
+std::int64_t examined_count(std::optional<std::int64_t> count);
+/// Visits these configurations. The sample is always the same.
+void for_each_examined(const space::Space& space, std::optional<std::int64_t> count,
+                       const std::function<void(const space::Configuration&)>& visit);
+
 struct StudyOptions {
   /// Called for every configuration that is examined, in order.
   std::function<void(const Candidate&)> visit;

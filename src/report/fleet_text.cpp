@@ -399,10 +399,6 @@ std::string batch_text(const Fleet& fleet) {
       *batches.begin(), *batches.rbegin());
 }
 
-}  // namespace
-
-namespace {
-
 // A warning of rows whose utilization exceeds that of any published run; "" if there are none.
 std::string too_good_text(const Fleet& fleet) {
   std::vector<std::string> rows;
