@@ -85,7 +85,6 @@ FrameworkTraits megatron() {
       .framework = workload::Framework::kMegatron,
       .name = "megatron",
       .logits_bytes = 2.0,
-      .gradient_bytes = 4.0,
       .hides_tensor_backward = true,  // since 2022, in Transformer Engine's layers too
       .vendor_attention = true,       // Transformer Engine
       .separate_experts = true,       // its GroupedLinear
@@ -94,7 +93,7 @@ FrameworkTraits megatron() {
       // The implementation of Zero Bubble, a fork (github.com/sail-sg/zero-bubble-pipeline-parallelism:
       // --enable-optimizer-post-validation). Megatron-LM itself has no such schedule.
       .validates_later = true,
-      .reduced_bytes = 4.0,
+      .sends_kept_gradients = true,
       .bucket_bytes = 1.6e8,
       .units_from_stage = 2,  // Megatron-FSDP, optim_grads and optim_grads_params
       .even_stages = true,
@@ -108,7 +107,6 @@ FrameworkTraits nanotron() {
       .name = "nanotron",
       .activation_factor = 1.6,  // unfused layers; this, the logits and the spread are fitted on ultrascale_dev.csv
       .logits_bytes = 9.0,
-      .gradient_bytes = 4.0,
       .context_bytes = 1e9,
       .log_stddev = 0.15,
       .elementwise_factor = kEagerBytes,
@@ -120,7 +118,7 @@ FrameworkTraits nanotron() {
       .internode_issue_s = 1e-3,
       .pipelined_issue_s = 0.3e-3,
       .pipelined_wait_s = 0.3,
-      .reduced_bytes = 4.0,
+      .sends_kept_gradients = true,
       .bucket_bytes = 25e6,
       .most_zero_stage = 1,
       .usual = tensor_parallel_habits(),

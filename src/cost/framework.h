@@ -16,7 +16,6 @@ struct FrameworkTraits {
   // Memory:
   double activation_factor = 1.0;  ///< on the plan's activations: unfused kernels keep more
   double logits_bytes = 6.0;       ///< of one logit: its 16-bit value, its fp32 copy and their gradients
-  double gradient_bytes = 2.0;     ///< of one element of the kept gradients
   double context_bytes = 1.5e9;    ///< CUDA context and communicators
   double fragmentation = 1.06;     ///< reserved bytes divided by allocated bytes
   double log_stddev = 0.1;         ///< of measured over predicted peaks
@@ -45,8 +44,9 @@ struct FrameworkTraits {
   /// arXiv:2401.10241, section 4).
   bool validates_later = false;
   // Schedule, if the configuration does not determine it:
-  double reduced_bytes = 0.0;  ///< per element of the gradients that are sent; 0: the size of the model's type
-  double bucket_bytes = 0.0;   ///< size of gradient buckets as they are sent; 0: reduce_bucket_size
+  /// Gradients are sent in the type in which they are kept (workload::kept_gradients); otherwise in the model's type.
+  bool sends_kept_gradients = false;
+  double bucket_bytes = 0.0;  ///< size of gradient buckets as they are sent; 0: reduce_bucket_size
   /// From this stage on it shards unit by unit, and at stage 3 no parameter stays whole; 4: never.
   std::int64_t units_from_stage = 4;
   /// Whether its jobs set overlap_comm; other frameworks have no such knob, or another name for it.

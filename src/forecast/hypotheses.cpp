@@ -63,8 +63,10 @@ void leave_only_adapters(plan::MemoryVerdict& verdict) {
   for (plan::MemoryParts& parts : verdict.spread->moments) {
     parts[static_cast<std::size_t>(plan::MemoryPart::kStates)] *= kStatesOfAdapters;
     parts[static_cast<std::size_t>(plan::MemoryPart::kGradients)] *= kGradientsOfAdapters;
-    const double split = parts[static_cast<std::size_t>(plan::MemoryPart::kOtherSplit)];
-    const double sum = std::accumulate(parts.begin(), parts.end(), -split);
+    const double differences =
+        (parts[static_cast<std::size_t>(plan::MemoryPart::kShardedGradients)] *= kGradientsOfAdapters) +
+        parts[static_cast<std::size_t>(plan::MemoryPart::kOtherSplit)];
+    const double sum = std::accumulate(parts.begin(), parts.end(), -differences);
     peak = std::max(peak, sum);
     allocated = std::max(allocated, sum - parts[static_cast<std::size_t>(plan::MemoryPart::kOverhead)]);
   }

@@ -33,8 +33,10 @@ const char* to_string(Verdict verdict);  ///< fits, uncertain, too_large
 
 /// The purposes of a peak's bytes, separated as far as programs differ from the plan.
 enum class MemoryPart : std::uint8_t {
-  kStates,     ///< parameters and the optimizer's states
-  kGradients,  ///< kept during the step
+  kStates,            ///< parameters and the optimizer's states
+  kGradients,         ///< kept during the step
+  kShardedGradients,  ///< of gradients: what less there is (negative) if they are sharded where only the optimizer's
+                      ///< states are planned to be
   // Including workspace; one of the three in each configuration. What a framework keeps of a layer that it recomputes
   // in part is a matter of its own.
   kActivations,           ///< if nothing is recomputed
@@ -46,7 +48,7 @@ enum class MemoryPart : std::uint8_t {
   kBuffers,   ///< gathered parameters, reduce buckets, inputs
   kOverhead,  ///< context, communicators, fragmentation: not counted by an allocator
 };
-inline constexpr int kMemoryPartCount = 9;
+inline constexpr int kMemoryPartCount = 10;
 using MemoryParts = std::array<double, kMemoryPartCount>;  ///< bytes, by part
 
 /// Whether a configuration fits. If kTooLarge it is never tried; if kUncertain its score is weighted by the

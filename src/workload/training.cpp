@@ -148,7 +148,12 @@ Block<StateTypes> state_types_block() {
   add("second_moment", &StateTypes::second_moment, "of the second moment");
   add("masters", &StateTypes::masters,
       "of the copy of the weights that is updated; fp16 too where it has only the bits that bf16 weights lack");
-  add("gradients", &StateTypes::gradients, "of the gradients that Megatron and nanotron sum, and send");
+  block
+      .key("gradients", &StateTypes::gradients, one_of(kStateTypeWords),
+           "of the gradients that Megatron and nanotron sum, and send (default: fp32; fp16 where Megatron trains in "
+           "fp16)")
+      .no_default()
+      .written_where_changed();
   return block;
 }
 

@@ -60,7 +60,7 @@ enum class StateType { kFp32, kBf16, kFp16, kFp8 };
 struct StateTypes {
   StateType first_moment = StateType::kFp32, second_moment = StateType::kFp32;
   StateType masters = StateType::kFp32;
-  StateType gradients = StateType::kFp32;
+  std::optional<StateType> gradients = {};  ///< empty: as usual for the framework, see kept_gradients()
 
   friend bool operator==(const StateTypes&, const StateTypes&) = default;
 };

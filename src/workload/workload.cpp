@@ -134,6 +134,11 @@ bool has_eager_kernels(const Workload& workload) {
   return workload.framework == Framework::kDeepSpeed || workload.framework == Framework::kFsdp;
 }
 
+StateType kept_gradients(const Workload& workload) {
+  const bool in_fp16 = workload.framework == Framework::kMegatron && workload.precision == Precision::kFp16;
+  return workload.training.state_types.gradients.value_or(in_fp16 ? StateType::kFp16 : StateType::kFp32);
+}
+
 const char* training_predicted_only(const Workload& workload) {
   const TrainingSpec& training = workload.training;
   if (training.freezes() && training.base_bits()) return "a quantised model";

@@ -52,6 +52,9 @@ std::string precision_word(const Workload& workload);
 /// Returns whether norms and gated activations are PyTorch's own (Kernels::kEager): as the job says, else in the
 /// frameworks that leave kernels to the model. A compiled model has fused ones.
 bool has_eager_kernels(const Workload& workload);
+/// Returns the type in which Megatron and nanotron sum gradients and send them: as the job says, else fp32, except that
+/// Megatron sums those of a model in fp16 in fp16 (its docs, "Distributed optimizer": 4 + 16 / d bytes a parameter).
+StateType kept_gradients(const Workload& workload);
 /// Returns what krigtune-bench does not do of how the job trains, and predictions know: "adapters"; empty if it does
 /// all.
 const char* training_predicted_only(const Workload& workload);

@@ -175,8 +175,10 @@ TEST(MemoryModel, EstimatesLargeModelsAsTheirPlanIs) {
 // Rajbhandari et al. 2020, and Megatron-LM's docs/user-guide/features/dist_optimizer.md.
 TEST(MemoryModel, KnowsTheStatesOfFrameworks) {
   const auto p = static_cast<double>(workload::parameter_count(gpt_7b()));
-  const auto states = [&](workload::Framework framework, std::int64_t stage) {
-    const cost::MemoryEstimate estimate = estimate_of(framework, {{"zero_stage", stage}});
+  const auto states = [&](workload::Framework framework, std::int64_t stage,
+                          workload::Precision precision = workload::Precision::kFp16) {
+    const cost::MemoryEstimate estimate =
+        cost::MemoryModel(training(framework, precision), gpus(1), {}).estimate({{"zero_stage", stage}});
     double bytes = 0.0;
     for (const schedule::Term term :
          {schedule::Term::kParameters, schedule::Term::kGradients, schedule::Term::kOptimizerState}) {
@@ -184,8 +186,11 @@ TEST(MemoryModel, KnowsTheStatesOfFrameworks) {
     }
     return bytes / p;
   };
-  EXPECT_NEAR(states(workload::Framework::kMegatron, 0), 18.0, 0.01);
-  EXPECT_NEAR(states(workload::Framework::kMegatron, 1), 6.0 + 12.0 / 8.0, 0.01);
+  EXPECT_NEAR(states(workload::Framework::kMegatron, 0, workload::Precision::kBf16), 18.0, 0.01);
+  EXPECT_NEAR(states(workload::Framework::kMegatron, 1, workload::Precision::kBf16), 6.0 + 12.0 / 8.0, 0.01);
+  EXPECT_NEAR(states(workload::Framework::kMegatron, 0), 20.0, 0.01) << "in the step: gradients are cast to fp32";
+  EXPECT_NEAR(states(workload::Framework::kMegatron, 1), 4.0 + 12.0 / 8.0, 0.01)
+      << "in the backward pass: a shard's gradients take less in fp32 than the activations";
   EXPECT_NEAR(states(workload::Framework::kNanotron, 1), 6.0 + 12.0 / 8.0, 0.01);
   EXPECT_NEAR(states(workload::Framework::kFsdp, 3), 16.0 / 8.0, 0.01);
   EXPECT_NEAR(states(workload::Framework::kFsdp, 2), 4.0 + 2.0 + 12.0 / 8.0, 0.01);
@@ -213,7 +218,7 @@ TEST(MemoryModel, KnowsTheStatesOfAdaptersInFrameworks) {
   };
   EXPECT_NEAR(states(workload::Framework::kFsdp, 0) / (2.0 * p + 18.0 * a), 1.0, 1e-3);
   EXPECT_NEAR(states(workload::Framework::kFsdp, 3) / ((2.0 * p + 16.0 * a) / 8.0), 1.0, 1e-3);
-  EXPECT_NEAR(states(workload::Framework::kMegatron, 1) / (2.0 * p + (6.0 + 12.0 / 8.0) * a), 1.0, 1e-3);
+  EXPECT_NEAR(states(workload::Framework::kMegatron, 1) / (2.0 * p + (4.0 + 12.0 / 8.0) * a), 1.0, 1e-3);
   // Matrices below DeepSpeed's stage3_param_persistence_threshold of 100,000 stay whole: all but those on the side of
   // the MLP's width, which are 8 of a layer's 18 parts of 65,536.
   const double on_a_rank = 10.0 / 18.0 + 8.0 / 18.0 / 8.0;

@@ -126,6 +126,25 @@ TEST(MemoryShape, TwoPeaksSayThatTokensAreSplitOtherwise) {
   EXPECT_NEAR(predicted_gb(selective, recomputed(4, kSelective, 160, -140)) / 24.0, 1.0, 0.15);
 }
 
+// Gradients of 60 GB planned whole on 8 ranks that share the optimizer's states, and kept in shards.
+TEST(MemoryShape, TwoPeaksSayThatGradientsAreSharded) {
+  const auto with_gradients = [](double states, double gradients, double activations) {
+    plan::MemoryParts bytes = parts(states, activations);
+    bytes[static_cast<std::size_t>(plan::MemoryPart::kGradients)] = gradients * kGb;
+    bytes[static_cast<std::size_t>(plan::MemoryPart::kShardedGradients)] = -7.0 / 8.0 * gradients * kGb;
+    return bytes;
+  };
+  const auto sharded_gb = [](double states, double gradients, double activations) {
+    return states + gradients / 8.0 + activations;
+  };
+  const cost::MemoryShape shape = learned({peak(with_gradients(30, 60, 5), sharded_gb(30, 60, 5)),
+                                           peak(with_gradients(15, 30, 20), sharded_gb(15, 30, 20))});
+  EXPECT_GT(shape.factor(plan::MemoryPart::kShardedGradients), 0.7);
+  EXPECT_NEAR(predicted_gb(shape, with_gradients(8, 16, 10)) / sharded_gb(8, 16, 10), 1.0, 0.1);
+  const cost::MemoryShape whole = learned({peak(with_gradients(30, 60, 5), 95), peak(with_gradients(15, 30, 20), 65)});
+  EXPECT_LT(whole.factor(plan::MemoryPart::kShardedGradients), 0.1);
+}
+
 TEST(MemoryShape, BoundsMoveWhatContradictsThem) {
   const std::vector<plan::MemoryParts> moments = {parts(20, 40)};
   const double planned = cost::MemoryShape(kSpread).needed(moments).mean;

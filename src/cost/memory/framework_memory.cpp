@@ -7,10 +7,11 @@
 //   computes them. Packed buckets have the knob's size, whatever the model's size. The step casts and copies 8 P / N
 //   (stage 0: 4 P) when there are no activations.
 // - FSDP: fp32 shards, gradients and moments take 16 P / N, and two units are gathered in 16 bits.
-// - Megatron: 16-bit parameters and permanent fp32 gradients, 18 P or 6 P + 12 P / N; Megatron-FSDP shards the
-// gradients
-//   too (stage 2), or all (stage 3). Transformer Engine's fused weight
-//   gradients keep a 16-bit buffer for each distinct shape of a linear layer.
+// - Megatron: 16-bit parameters and permanent fp32 gradients, 18 P or 6 P + 12 P / N; in fp16 gradients are kept in
+// fp16
+//   and cast for the update, 20 P or 4 P + 16 P / N (its docs, "Distributed optimizer"). Megatron-FSDP shards the
+//   gradients too (stage 2), or all (stage 3). Transformer Engine's fused weight gradients keep a 16-bit buffer for
+//   each distinct shape of a linear layer.
 // - Nanotron: 6 P + 12 P / N.
 #include "cost/memory/framework_memory.h"
 
@@ -258,18 +259,21 @@ MomentBytes sharded_states(const schedule::StageTensors& model, const workload::
   return states;
 }
 
-MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const workload::Workload& workload,
-                                 const schedule::Knobs& knobs) {
+// The trained elements of a rank's shard. What is sharded of an expert is shared by the ranks that have it, which are
+// fewer.
+double own_elems(const schedule::StageTensors& model, const schedule::Knobs& knobs) {
+  const auto experts = static_cast<double>(model.trained_expert_elems());
+  return (static_cast<double>(model.trained_elems()) - experts) / static_cast<double>(knobs.shard_ranks()) +
+         experts / static_cast<double>(knobs.shards_of_expert());
+}
+
+MomentBytes states_with_kept_gradients(const schedule::StageTensors& model, const workload::Workload& workload,
+                                       const schedule::Knobs& knobs) {
   MomentBytes states;
   const auto p = static_cast<double>(model.trained_elems());
   const auto n = static_cast<double>(knobs.shard_ranks());
-  // What is sharded of an expert is shared by the ranks that have it, which are fewer.
-  const auto experts = static_cast<double>(model.trained_expert_elems());
-  const auto sharing = static_cast<double>(knobs.shards_of_expert());
   const std::int64_t stage = std::min(knobs.zero_stage, traits_of(workload.framework).most_zero_stage);
-  const auto own = [&](std::int64_t from_stage) {
-    return stage >= from_stage ? (p - experts) / n + experts / sharing : p;
-  };
+  const auto own = [&](std::int64_t from_stage) { return stage >= from_stage ? own_elems(model, knobs) : p; };
   const double frozen = frozen_bytes(model, workload) / (stage >= 3 ? n : 1.0);
   const bool fp32 = workload.precision == workload::Precision::kFp32;
   states.add(schedule::Term::kParameters, rounded((fp32 ? 4.0 : 2.0) * own(3) + frozen));
@@ -280,7 +284,8 @@ MomentBytes fp32_gradient_states(const schedule::StageTensors& model, const work
   const double seconds = workload::traits_of(workload.optimizer).orthogonalizes
                              ? (p - static_cast<double>(model.trained_matrix_elems())) / (stage >= 1 ? n : 1.0)
                              : own(1);
-  states.add(schedule::Term::kGradients, rounded(static_cast<double>(workload::size_bytes(types.gradients)) * own(2)));
+  states.add(schedule::Term::kGradients,
+             rounded(static_cast<double>(workload::size_bytes(workload::kept_gradients(workload))) * own(2)));
   states.add(schedule::Term::kOptimizerState,
              rounded((moments.all - moments.second + masters) * own(1) + moments.second * seconds));
   return states;
@@ -297,15 +302,24 @@ MomentBytes states_of(const schedule::StageTensors& model, const workload::Workl
       return sharded_states(model, workload, knobs);
     case workload::Framework::kMegatron:
     case workload::Framework::kNanotron:
-      return fp32_gradient_states(model, workload, knobs);
+      return states_with_kept_gradients(model, workload, knobs);
   }
   return {};
+}
+
+// Megatron's optimizer casts gradients that are kept in fewer bits to fp32, except its precision-aware one.
+std::int64_t fp32_gradients_of_update(const schedule::StageTensors& model, const workload::Workload& workload,
+                                      const schedule::Knobs& knobs) {
+  const bool is_precision_aware = workload.training.state_types.first_moment != workload::StateType::kFp32;
+  if (workload::size_bytes(workload::kept_gradients(workload)) == 4 || is_precision_aware) return 0;
+  return rounded(4.0 * (knobs.zero_stage >= 1 ? own_elems(model, knobs) : static_cast<double>(model.trained_elems())));
 }
 
 // Returns the bytes of the step itself in addition to the states: DeepSpeed's averaged gradients, flattened, and cast
 // to the type of the values that are updated.
 std::int64_t step_bytes(const schedule::StageTensors& model, const workload::Workload& workload,
                         const schedule::Knobs& knobs) {
+  if (workload.framework == workload::Framework::kMegatron) return fp32_gradients_of_update(model, workload, knobs);
   if (workload.framework != workload::Framework::kDeepSpeed || knobs.offload_optimizer) return 0;
   constexpr double kSubGroupElems = 1e9;  // sub_group_size of stage 3
   const auto p = static_cast<double>(model.trained_padded());
@@ -409,7 +423,10 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
     if (!has_stores)
       states.add(schedule::Term::kParameters, secondary_bytes({model, knobs, schedule::make_policy(workload, knobs)}));
     const StepPeak peak = step_peak(profile, setting_of(workload, knobs, model), stage.in_flight);
-    FrameworkPeak needed{states, {}};
+    FrameworkPeak needed;
+    needed.bytes = states;
+    if (knobs.zero_stage == 1 && model.trained_elems() > 0)
+      needed.gradients_left = own_elems(model, knobs) / static_cast<double>(model.trained_elems());
     needed.bytes += peak.bytes;
     needed.bytes.add(schedule::Term::kReduceBuckets, fused_gradient_bytes(profile, workload, stage.parts));
     const std::int64_t step = step_bytes(model, workload, knobs);
@@ -417,11 +434,11 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
     of_step.add(schedule::Term::kGradients, step);
     worst.moments.insert(worst.moments.end(), {needed.bytes, of_step});
     const bool at_step = of_step.total > needed.bytes.total;
-    if (at_step) needed = {of_step, "optimizer"};
+    if (at_step) needed.bytes = of_step;
     if (needed.bytes.total <= worst.bytes.total) continue;
     needed.moments = std::move(worst.moments);
     worst = std::move(needed);
-    if (!at_step) worst.at = peak_text(peak, knobs.micro_steps);
+    worst.at = at_step ? "optimizer" : peak_text(peak, knobs.micro_steps);
     if (knobs.pipeline_ranks > 1) {
       const bool has_ends = stage.parts.head && stage.parts.embedding;
       worst.at += has_ends                ? ", first and last stage"

@@ -28,6 +28,7 @@ struct FrameworkPeak {
   /// For every stage, the moment with the most activations and its step, in a fixed order. Any of them may be the peak
   /// if the factors differ from the assumed ones.
   std::vector<MomentBytes> moments{};
+  double gradients_left = 1.0;  ///< the share of gradients that a rank had if ranks sharded them as the states
 };
 /// Returns the peak of the pipeline stage that needs the most memory.
 FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, const workload::Workload& workload,
@@ -36,8 +37,8 @@ FrameworkPeak framework_peak(TensorsCache& cache, const MemoryProfile& profile, 
 /// may be null. `checkpointing`: how the configuration recomputes activations.
 std::vector<plan::MemoryParts> parts_of(const FrameworkPeak& peak, const FrameworkPeak* otherwise,
                                         const MemoryAssumptions& assumed, schedule::Checkpointing checkpointing);
-/// Returns a lower bound for any program: states, half the gradients (a type of half the width), and the smallest share
-/// of activations that frameworks keep, with the better split.
+/// Returns a lower bound for any program: states, half the gradients (a type of half the width), sharded if they may
+/// be, and the smallest share of activations that frameworks keep, with the better split.
 double least_bytes(const std::vector<plan::MemoryParts>& moments);
 std::int64_t host_bytes_of_rank(TensorsCache& cache, const workload::Workload& workload, const schedule::Knobs& knobs);
 

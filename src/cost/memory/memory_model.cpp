@@ -382,6 +382,7 @@ std::vector<plan::MemoryParts> parts_of(const FrameworkPeak& peak, const Framewo
     part(plan::MemoryPart::kStates) =
         static_cast<double>(bytes[schedule::Term::kParameters] + bytes[schedule::Term::kOptimizerState]);
     part(plan::MemoryPart::kGradients) = static_cast<double>(bytes[schedule::Term::kGradients]);
+    part(plan::MemoryPart::kShardedGradients) = (peak.gradients_left - 1.0) * part(plan::MemoryPart::kGradients);
     part(activations_of(checkpointing)) = activations(bytes);
     if (otherwise != nullptr)
       part(plan::MemoryPart::kOtherSplit) = activations(otherwise->moments[m]) - activations(bytes);
@@ -403,8 +404,8 @@ double least_bytes(const std::vector<plan::MemoryParts>& moments) {
     const double activations = part(plan::MemoryPart::kActivations) + part(plan::MemoryPart::kSelectiveActivations) +
                                part(plan::MemoryPart::kFullActivations) +
                                std::min(0.0, part(plan::MemoryPart::kOtherSplit));
-    least = std::max(least, part(plan::MemoryPart::kStates) + 0.5 * part(plan::MemoryPart::kGradients) +
-                                kLeastActivations * activations);
+    const double gradients = part(plan::MemoryPart::kGradients) + part(plan::MemoryPart::kShardedGradients);
+    least = std::max(least, part(plan::MemoryPart::kStates) + 0.5 * gradients + kLeastActivations * activations);
   }
   return least;
 }

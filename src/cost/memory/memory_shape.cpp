@@ -1,17 +1,20 @@
 // A model of memory that learns its shape. A peak is the largest sum of bytes over the candidate moments m of a step,
 // and each part k has a factor that all configurations of a job share:
 //
-//   log peak(x) = f_all + log max_m [ sum_k exp(f_k) T_mk(x) + exp(f_act) (A_m(x) + c D_m(x)) ] + e
+//   log peak(x) = f_all + log max_m [ sum_k exp(f_k) T_mk(x) + exp(f_act) (A_m(x) + c D_m(x)) + exp(f_g) g G_m(x) ] + e
 //   c = 1 / (1 + exp(-f_split)),   f_act = f_kept, f_kept + f_selective, or f_kept + f_full
+//   g = 1 / (1 + exp(-f_shard))
 //
 // T is the planned bytes of states, gradients, logits, buffers, and of the overhead that an allocator does not count. A
 // is that of activations, whose factor also depends on how the configuration recomputes them: a framework that keeps
 // more than planned of a whole layer may keep less of one that is recomputed in part. D is the difference in
 // activations if tokens are split over the tensor-parallel ranks where they are planned whole, or the other way round
-// (it is negative then). c is the share of D that is present; it is near 0 before anything is measured. With tau = 2/3
-// of the framework's spread
+// (it is negative then). c is the share of D that is present; it is near 0 before anything is measured. G, likewise, is
+// the (negative) difference in gradients if they are sharded where only the optimizer's states are planned to be: ZeRO
+// 1 keeps whole gradients in Megatron, and shards in Apex's distributed_fused_adam. With tau = 2/3 of the framework's
+// spread
 //
-//   f_k ~ s_k t_3,  f_split ~ N(-3, 2^2),  e ~ tau t_4
+//   f_k ~ s_k t_3,  f_split and f_shard ~ N(-3, 2^2),  e ~ tau t_4
 //   s: states 0.03 (they are counted, not guessed), gradients 0.2 (2 or 4 bytes an element), activations 0.3 and logits
 //   0.4 (experiments/data: factors of 1 to 1.6 and 6 to 14 bytes a logit between known frameworks), recomputation 0.2
 //   (a round number), buffers and overhead 0.5, all 0.08
@@ -20,8 +23,8 @@
 // t reduces the weight of an unexplained one (another rank's). Trials without a reported peak are bounds: Phi of the
 // distance to the usable memory, in tau. The factors are the most probable ones, found by damped Gauss-Newton steps in
 // which t's enter with their weights (nu + 1) / (nu + r^2) (iteratively reweighted least squares, Lange, Little and
-// Taylor 1989). Their covariance is the inverse of the Hessian there (Laplace). Both ways to split tokens serve as
-// starting points.
+// Taylor 1989). Their covariance is the inverse of the Hessian there (Laplace). Both ways to split tokens, and to
+// shard gradients, serve as starting points.
 #include "cost/memory/memory_shape.h"
 
 #include <Eigen/Dense>
@@ -41,16 +44,20 @@ using Matrix = Eigen::Matrix<double, kFactors, kFactors>;
 
 constexpr int kAll = kFactors - 1;
 constexpr int kSplit = static_cast<int>(plan::MemoryPart::kOtherSplit);
+constexpr int kGradients = static_cast<int>(plan::MemoryPart::kGradients);
+constexpr int kShard = static_cast<int>(plan::MemoryPart::kShardedGradients);
 constexpr int kActivations = static_cast<int>(plan::MemoryPart::kActivations);
 constexpr std::array<int, 2> kRecomputed = {static_cast<int>(plan::MemoryPart::kSelectiveActivations),
                                             static_cast<int>(plan::MemoryPart::kFullActivations)};
 constexpr int kOverhead = static_cast<int>(plan::MemoryPart::kOverhead);
-constexpr double kPlannedSplit = -3.0;  // f_split before anything is measured: 5 % of the difference
+constexpr double kPlannedShare = -3.0;  // f_split and f_shard before anything is measured: 5 % of the difference
 // In the order of MemoryPart, then of the factor on all.
-constexpr std::array<double, MemoryShape::kFactors> kStddev = {0.03, 0.2, 0.3, 0.2, 0.2, 2.0, 0.4, 0.5, 0.5, 0.08};
+constexpr std::array<double, MemoryShape::kFactors> kStddev = {0.03, 0.2, 2.0, 0.3, 0.2, 0.2, 2.0, 0.4, 0.5, 0.5, 0.08};
 constexpr double kFactorFreedom = 3.0;
 constexpr double kPeakFreedom = 4.0;
 constexpr double kOwnShare = 2.0 / 3.0;  // of the framework's spread; the remainder is explained by the factors
+
+bool is_share(int k) { return k == kSplit || k == kShard; }
 
 double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
@@ -69,16 +76,20 @@ Sum sum_of(const plan::MemoryParts& parts, const Factors& factors, bool with_ove
   Sum sum;
   double bytes = 0.0;
   for (int k = 0; k < kAll; ++k) {
-    if (k == kSplit || (k == kOverhead && !with_overhead)) continue;
+    if (is_share(k) || (k == kOverhead && !with_overhead)) continue;
     const double of_part = std::exp(own(k)) * parts[static_cast<std::size_t>(k)];
     bytes += of_part;
     sum.slope(k) = of_part;
   }
-  const double share = logistic(factors(kSplit));
-  const double other = std::exp(own(recomputed)) * parts[static_cast<std::size_t>(kSplit)];
-  bytes += share * other;
-  sum.slope(recomputed) += share * other;
-  sum.slope(kSplit) = share * (1.0 - share) * other;
+  const auto add_share = [&](int difference, int of) {
+    const double share = logistic(factors(difference));
+    const double other = std::exp(own(of)) * parts[static_cast<std::size_t>(difference)];
+    bytes += share * other;
+    sum.slope(of) += share * other;
+    sum.slope(difference) = share * (1.0 - share) * other;
+  };
+  add_share(kSplit, recomputed);
+  add_share(kShard, kGradients);
   if (recomputed != kActivations) sum.slope(kActivations) += sum.slope(recomputed);
   bytes = std::max(bytes, 1.0);
   sum.slope /= bytes;
@@ -117,11 +128,10 @@ double student_weight(double r, double freedom) { return (freedom + 1.0) / (free
 
 Factors planned_factors() {
   Factors factors = Factors::Zero();
-  factors(kSplit) = kPlannedSplit;
+  factors(kSplit) = kPlannedShare;
+  factors(kShard) = kPlannedShare;
   return factors;
 }
-
-bool is_normal(int k) { return k == kSplit; }
 
 /// -log of the posterior, its gradient, and its reweighted Hessian.
 struct Posterior {
@@ -133,8 +143,8 @@ struct Posterior {
     const Factors planned = planned_factors();
     for (int k = 0; k < kFactors; ++k) {
       const double r = (factors(k) - planned(k)) / kStddev[static_cast<std::size_t>(k)];
-      const double weight = is_normal(k) ? 1.0 : student_weight(r, kFactorFreedom);
-      loss += is_normal(k) ? 0.5 * r * r : student_loss(r, kFactorFreedom);
+      const double weight = is_share(k) ? 1.0 : student_weight(r, kFactorFreedom);
+      loss += is_share(k) ? 0.5 * r * r : student_loss(r, kFactorFreedom);
       gradient(k) += weight * r / kStddev[static_cast<std::size_t>(k)];
       hessian(k, k) += weight / (kStddev[static_cast<std::size_t>(k)] * kStddev[static_cast<std::size_t>(k)]);
     }
@@ -196,15 +206,23 @@ Fit fit_from(Factors factors, std::span<const MemoryEvidence> evidence, double o
 }
 
 Fit fit_of(std::span<const MemoryEvidence> evidence, double own_stddev) {
-  Fit as_planned = fit_from(planned_factors(), evidence, own_stddev);
-  const bool may_be_otherwise = std::any_of(evidence.begin(), evidence.end(), [](const MemoryEvidence& one) {
-    return !one.moments.empty() && one.moments.front()[static_cast<std::size_t>(kSplit)] != 0.0;
-  });
-  if (!may_be_otherwise) return as_planned;
-  Factors otherwise = planned_factors();
-  otherwise(kSplit) = -kPlannedSplit;
-  const Fit other = fit_from(otherwise, evidence, own_stddev);
-  return other.loss < as_planned.loss ? other : as_planned;
+  Fit best = fit_from(planned_factors(), evidence, own_stddev);
+  const auto matters = [&](int share) {
+    return std::any_of(evidence.begin(), evidence.end(), [share](const MemoryEvidence& one) {
+      return !one.moments.empty() && one.moments.front()[static_cast<std::size_t>(share)] != 0.0;
+    });
+  };
+  const auto try_otherwise = [&](std::initializer_list<int> shares) {
+    if (!std::ranges::all_of(shares, matters)) return;
+    Factors otherwise = planned_factors();
+    for (const int share : shares) otherwise(share) = -kPlannedShare;
+    const Fit other = fit_from(otherwise, evidence, own_stddev);
+    if (other.loss < best.loss) best = other;
+  };
+  try_otherwise({kSplit});
+  try_otherwise({kShard});
+  try_otherwise({kSplit, kShard});
+  return best;
 }
 
 // Returns the deviation of peaks from the fitted ones; the framework's spread counts as three of them.
@@ -247,7 +265,7 @@ MemoryShape::LogBytes MemoryShape::predicted(const std::vector<plan::MemoryParts
 
 double MemoryShape::factor(plan::MemoryPart part) const {
   const double log_factor = factors_[static_cast<std::size_t>(part)];
-  return part == plan::MemoryPart::kOtherSplit ? logistic(log_factor) : std::exp(log_factor);
+  return is_share(static_cast<int>(part)) ? logistic(log_factor) : std::exp(log_factor);
 }
 
 }  // namespace krigtune::cost

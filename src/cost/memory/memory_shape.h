@@ -25,7 +25,7 @@ struct MemoryEvidence {
 ///   const auto [log_bytes, log_stddev] = shape.needed(moments);     // of another configuration
 class MemoryShape {
  public:
-  /// Logarithms of factors: one for each part (for the split of tokens: a logit), and one for the total.
+  /// Logarithms of factors: one for each part (for the two shares of differences: a logit), and one for the total.
   static constexpr std::size_t kFactors = plan::kMemoryPartCount + 1;
 
   /// A normal distribution of the natural logarithm of bytes.
@@ -43,8 +43,8 @@ class MemoryShape {
   LogBytes needed(const std::vector<plan::MemoryParts>& moments) const { return predicted(moments, true); }
   /// Returns the memory that the program's allocator counts.
   LogBytes allocated(const std::vector<plan::MemoryParts>& moments) const { return predicted(moments, false); }
-  /// Returns the factor on a part, which is 1 before anything is learned; for kOtherSplit, the share of it that is
-  /// present.
+  /// Returns the factor on a part, which is 1 before anything is learned; for kOtherSplit and kShardedGradients, the
+  /// share of it that is present.
   double factor(plan::MemoryPart part) const;
 
  private:

@@ -28,10 +28,9 @@ std::variant<FrameworkStep, schedule::NotModelled> framework_step_of(const workl
   FrameworkStep step;
   step.knobs = std::get<schedule::Knobs>(known);
   schedule::Knobs& knobs = step.knobs;
-  const auto type_bytes = static_cast<double>(schedule::size_bytes(schedule::compute_type(workload.precision)));
-  step.reduced_bytes = traits.reduced_bytes > 0.0 ? traits.reduced_bytes : type_bytes;
-  if (traits.reduced_bytes > 0.0 && workload.training.state_types.gradients != workload::StateType::kFp32)
-    step.reduced_bytes = static_cast<double>(workload::size_bytes(workload.training.state_types.gradients));
+  step.reduced_bytes = static_cast<double>(traits.sends_kept_gradients
+                                               ? workload::size_bytes(workload::kept_gradients(workload))
+                                               : schedule::size_bytes(schedule::compute_type(workload.precision)));
   if (!traits.has_zero_knobs && !configuration.has(space::kOverlap)) {
     knobs.overlap_comm = traits.overlaps;
   }
