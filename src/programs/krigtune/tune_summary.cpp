@@ -36,48 +36,11 @@ std::string worth_text(const session::Session& session, const run::TrialWorth& w
 
 }  // namespace
 
-bool is_stopped_early(run::EndReason reason) {
-  return reason == run::EndReason::kSure || reason == run::EndReason::kLittleToGain ||
-         reason == run::EndReason::kNotWorthIt;
-}
-
-const char* word_of(run::EndReason reason) {
-  switch (reason) {
-    case run::EndReason::kTrials:
-      return "trials";
-    case run::EndReason::kHours:
-      return "hours";
-    case run::EndReason::kPatience:
-      return "patience";
-    case run::EndReason::kSure:
-      return "sure";
-    case run::EndReason::kLittleToGain:
-      return "little_to_gain";
-    case run::EndReason::kNotWorthIt:
-      return "not_worth_it";
-    case run::EndReason::kExhausted:
-      return "exhausted";
-    case run::EndReason::kNoProposal:
-      return "no_proposal";
-    case run::EndReason::kWaits:
-      return "waits";
-    case run::EndReason::kNothingFits:
-      return "nothing_fits";
-    case run::EndReason::kInterrupted:
-      return "interrupted";
-    case run::EndReason::kEnvironment:
-      return "environment";
-    case run::EndReason::kFailsAlike:
-      return "fails_alike";
-  }
-  return "unknown";
-}
-
 std::string end_text(const session::Session& session, const run::RunResult& result) {
   if (result.reason == run::EndReason::kNoProposal && !result.detail.empty()) {
-    return fmt::format("{}: {}", run::to_string(result.reason), result.detail);
+    return fmt::format("{}: {}", run::words_of(result.reason).sentence, result.detail);
   }
-  if (!is_stopped_early(result.reason)) return run::to_string(result.reason);
+  if (!run::words_of(result.reason).is_early) return run::words_of(result.reason).sentence;
   const std::string left = left_text(session, result);
   if (result.reason == run::EndReason::kSure) return "stopped: " + left;
   if (result.reason == run::EndReason::kNotWorthIt) return "stopped: one more trial is not worth its cost: " + left;
@@ -196,8 +159,9 @@ void print_summary_text(const Context& context, const report::RunView& run, cons
   if (!job.empty()) out << "job        " << job << '\n';
   out << "trials     " << trials_text(run.answer.trials) << "\nended      " << end_text(run.session, result) << '\n';
   const std::string left = left_text(run.session, result);
-  if (!is_stopped_early(result.reason) && !left.empty()) out << "outlook    " << left << '\n';
-  if (is_stopped_early(result.reason)) out << "continue   " << conclusion.command_to_spend_the_budget << '\n';
+  const bool is_early = run::words_of(result.reason).is_early;
+  if (!is_early && !left.empty()) out << "outlook    " << left << '\n';
+  if (is_early) out << "continue   " << conclusion.command_to_spend_the_budget << '\n';
   const std::vector<std::string> files = files_in(run.directory);
   if (!files.empty()) out << "files      " << run.directory.string() << ": " << join(files, " ") << '\n';
   const bool fits = context.console.out_is_terminal;
@@ -247,9 +211,9 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
   json["metric"] = run.session.objective.metric;
   json["emulated_network"] = emulated_json(run.answer.emulated_network);
   json["directory"] = run.directory.string();
-  json["ended"] = run::to_string(result.reason);
+  json["ended"] = run::words_of(result.reason).sentence;
   json["left_out"] = result.reason == run::EndReason::kNoProposal ? Json(result.detail) : Json(nullptr);
-  json["end_reason"] = word_of(result.reason);
+  json["end_reason"] = run::words_of(result.reason).word;
   json["outlook"] = outlook_json(result.outlook);
   json["one_more_trial"] = worth_json(result.worth);
   json["trials"] = Json::object();
@@ -260,7 +224,7 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
   json["best"] = run.answer.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
   if (result.reason == run::EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;
-  if (is_stopped_early(result.reason)) json["go_on"] = conclusion.command_to_spend_the_budget;
+  if (run::words_of(result.reason).is_early) json["go_on"] = conclusion.command_to_spend_the_budget;
   print(context, json);
 }
 
