@@ -90,13 +90,7 @@ void ResultFileWriter::write(const search::History& history, bool all_trials_cou
       best_ = recommend_(*known);
       basis_ = now;
     }
-    const report::RunView run{run_.session,
-                              *known,
-                              run_.name,
-                              run_.options,
-                              run_.directory,
-                              run_.bench,
-                              answer::answer_of(run_.session, *known, best_, means)};
+    const report::RunView run = run_.with(*known, answer::answer_of(run_.session, *known, best_, means));
     trials_csv_.write(run, all_trials_count);
     write_files(run, false);
     // Other processes may have closed trials in the meantime.

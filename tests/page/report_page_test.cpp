@@ -21,8 +21,13 @@ class ReportPage : public testing::Test {
     const run::Prepared prepared(std::move(session));
     const auto best =
         history.size() > 1000 ? recommendation() : search::recommend(prepared.session, prepared.candidates, history, 7);
-    const report::RunView run{prepared.session,  history, name, {search::StrategyKind::kBayes, 7},
-                              directory_.path(), {},      best};
+    const report::RunView run{prepared.session,
+                              history,
+                              name,
+                              {search::StrategyKind::kBayes, 7},
+                              directory_.path(),
+                              {},
+                              answer::answer_of(prepared.session, history, best)};
     return page::report_page(
         {run, prepared.candidates, prepared.filter, "The budget is spent", "today", directory_.path(), compared});
   }

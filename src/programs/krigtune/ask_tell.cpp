@@ -338,8 +338,7 @@ int tell(const Context& context) {
 
   const search::History history = journal::read_journal(run::journal_path(directory));
   const report::RunView start{session,        history,   directory_name(directory),
-                              record.options, directory, runner::find_bench(context.console.program),
-                              std::nullopt};
+                              record.options, directory, runner::find_bench(context.console.program)};
   result::ResultFileWriter writer(start, result::make_recommender(session, prepared.candidates, record.options.seed));
   writer.write(history);
   const std::optional<search::Recommendation>& best = writer.best();

@@ -187,9 +187,13 @@ std::optional<search::Recommendation> ServedRun::recommendation() {
 
 report::RunView ServedRun::view(const search::History& trials,
                                 const std::optional<search::Recommendation>& best) const {
-  return {session(), trials,     directory_name(directory_),
-          options_,  directory_, runner::find_bench(context_.console.program),
-          best};
+  return {session(),
+          trials,
+          directory_name(directory_),
+          options_,
+          directory_,
+          runner::find_bench(context_.console.program),
+          answer::answer_of(session(), trials, best)};
 }
 
 Json ServedRun::best(const JsonObject& params) {

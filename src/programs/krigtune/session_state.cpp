@@ -117,7 +117,7 @@ report::RunView LoadedRun::view(const Console& console) const {
           options,
           directory,
           runner::find_bench(console.program),
-          recommendation_of(*this)};
+          answer::answer_of(session(), history, recommendation_of(*this))};
 }
 
 std::string directory_name(const std::filesystem::path& directory) {

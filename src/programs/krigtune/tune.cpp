@@ -470,8 +470,8 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   warn_of_memory(context, placing, prepared);
   const search::History none;
   const std::string name = name_of_run(prepared.session, directory);
-  const report::RunView start{
-      prepared.session, none, name, options.loop, directory, runner::find_bench(context.console.program), std::nullopt};
+  const report::RunView start{prepared.session, none,      name,
+                              options.loop,     directory, runner::find_bench(context.console.program)};
   result::ResultFileWriter writer(start,
                                   result::make_recommender(start.session, prepared.candidates, start.options.seed));
   Progress progress(

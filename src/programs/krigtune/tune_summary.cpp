@@ -266,8 +266,7 @@ int exit_code(const Context& context, const report::RunView& run, const run::Run
 
 int conclude(const Context& context, const report::RunView& start, const std::optional<search::Recommendation>& best,
              const run::RunResult& result, const Conclusion& conclusion) {
-  const report::RunView run{start.session,   result.history, start.name, start.options,
-                            start.directory, start.bench,    best};
+  const report::RunView run = start.with(result.history, best);
   if (context.arguments.flag("json")) {
     print_summary_json(context, run, result, conclusion);
   } else {
