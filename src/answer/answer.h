@@ -6,6 +6,7 @@
 
 #include "search/model/best.h"
 #include "search/trials/history.h"
+#include "search/trials/run_effects.h"
 #include "session/session.h"
 
 // What a run says of its result. The summary of tune, best.json, summary.md, the page, watch and the library show these
@@ -37,6 +38,27 @@ TrialCounts count_trials(const search::History& history);
 struct Reference {
   int trial = 0;        ///< search::reference_trial, or that of the recommendation
   bool is_own = false;  ///< it measured the session's baseline: the user's own configuration
+};
+
+/// How many times better single trials are than the reference, with all values on the scale of the latest run.
+class TrialGains {
+ public:
+  TrialGains(const session::Objective& objective, const search::History& history,
+             const std::optional<Reference>& reference);
+  /// Takes search::reference_trial as the reference.
+  TrialGains(const session::Objective& objective, const search::History& history);
+
+  const std::optional<Reference>& reference() const { return reference_; }
+  /// Empty if the trial has not succeeded.
+  std::optional<double> value_of(const journal::Trial& trial) const { return effects_.value_of(trial); }
+  /// Empty if the trial has not succeeded, or if the reference has no value.
+  std::optional<double> operator()(const journal::Trial& trial) const;
+
+ private:
+  session::Objective objective_;
+  search::RunEffects effects_;
+  std::optional<Reference> reference_;
+  std::optional<double> base_;  ///< value of the reference
 };
 
 /// The best measured configuration that is not the recommended one.

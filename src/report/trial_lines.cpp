@@ -8,7 +8,6 @@
 #include "core/statistics.h"
 #include "core/text.h"
 #include "report/labels.h"
-#include "search/trials/run_effects.h"
 #include "space/well_known.h"
 
 namespace krigtune::report {
@@ -130,20 +129,19 @@ std::string TrialLines::line(const journal::Trial& trial, const search::History&
                              const std::optional<search::Recommendation>& best,
                              const std::optional<search::Recommendation>& before) const {
   const session::Objective& objective = session_.objective;
-  const search::RunEffects effects(objective, history);
-  const std::optional<double> value = effects.value_of(trial);
-  const std::optional<journal::Trial> reference = search::reference_trial(objective, history);
+  const answer::TrialGains gains(objective, history);
+  const std::optional<double> value = gains.value_of(trial);
+  const std::optional<double> gain = gains(trial);
   const bool is_best = best && best->trial == trial.number;
   const bool is_above =
       value && best && best->configuration != trial.proposal.configuration && objective.better(*value, best->value);
-  const std::string gain =
-      value && reference ? gain_text(search::gain_over(objective, *value, *effects.value_of(*reference))) : "";
   const std::optional<Bytes> memory = peak_memory_of(trial);
   const char mark_of_raw = is_above ? '^' : ' ';
   const int columns = std::max(columns_, kFewestColumns);
-  std::string text = fmt::format("{:>{}}{} {}{}{:>{}}{}{}", trial.number, kNumberColumns, is_best ? '*' : mark_of_raw,
-                                 padded(visible(measured_text(session_, trial)), kValueColumns, true), kBetween, gain,
-                                 kGainColumns, kBetween, memory_cell(memory ? to_string(*memory) : ""));
+  std::string text =
+      fmt::format("{:>{}}{} {}{}{:>{}}{}{}", trial.number, kNumberColumns, is_best ? '*' : mark_of_raw,
+                  padded(visible(measured_text(session_, trial)), kValueColumns, true), kBetween,
+                  gain ? gain_text(*gain) : "", kGainColumns, kBetween, memory_cell(memory ? to_string(*memory) : ""));
   text += fitted(what_differs(trial, history, best, before), columns - columns_of(text));
   text.erase(text.find_last_not_of(' ') + 1);
   return clipped(text, columns_);

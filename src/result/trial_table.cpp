@@ -12,7 +12,6 @@
 #include "report/trial_lines.h"
 #include "run/side_by_side.h"
 #include "run/tuner.h"
-#include "search/trials/run_effects.h"
 
 namespace krigtune::result {
 namespace {
@@ -24,13 +23,8 @@ report::Cell bytes_cell(std::optional<Bytes> bytes) {
   return {bytes_text(bytes), space::Value(bytes->count)};
 }
 
-report::Cell gain_cell(const session::Objective& objective, const search::RunEffects& effects,
-                       const journal::Trial& trial, const journal::Trial* reference) {
-  const std::optional<double> value = effects.value_of(trial);
-  const std::optional<double> base = reference == nullptr ? std::nullopt : effects.value_of(*reference);
-  if (!value || !base) return {};
-  const double gain = search::gain_over(objective, *value, *base);
-  return report::number_cell(gain, report::gain_text(gain));
+report::Cell gain_cell(const std::optional<double>& gain) {
+  return gain ? report::number_cell(*gain, report::gain_text(*gain)) : report::Cell{};
 }
 
 // Where and when trials ran only matters if there was more than one place.
@@ -93,8 +87,8 @@ void add_utilization(const session::Session& session, const journal::Trial& tria
   row.push_back(report::number_cell(used->hfu, report::share_text(used->hfu)));
 }
 
-std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEffects& effects,
-                                 const journal::Trial& trial, const journal::Trial* reference, bool with_places) {
+std::vector<report::Cell> row_of(const report::RunView& run, const answer::TrialGains& gains,
+                                 const journal::Trial& trial, bool with_places) {
   const session::Objective& objective = run.session.objective;
   std::vector<report::Cell> row = {
       {fmt::format("{}", trial.number), space::Value(static_cast<std::int64_t>(trial.number))},
@@ -107,7 +101,7 @@ std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEf
   }
   row.push_back(report::number_cell(search::value_of(trial, objective), report::outcome_text(run.session, trial)));
   row.push_back(half_width_cell(run.session, trial));
-  row.push_back(gain_cell(objective, effects, trial, reference));
+  row.push_back(gain_cell(gains(trial)));
   add_utilization(run.session, trial, row);
   row.push_back(bytes_cell(report::peak_memory_of(trial)));
   const bool best = run.answer.best && run.answer.best->trial == trial.number;
@@ -135,15 +129,13 @@ std::string utilization_note(const report::RunView& run) {
 
 report::Table trial_table(const report::RunView& run) {
   const answer::Answer& answer = run.answer;
-  const journal::Trial* reference =
-      answer.reference ? search::find_trial(run.history, answer.reference->trial) : nullptr;
-  const search::RunEffects effects(run.session.objective, run.history);
+  const answer::TrialGains gains(run.session.objective, run.history, answer.reference);
   report::Table table;
   table.name = "trials";
   const bool with_places = has_places(run.history);
   table.columns = columns_of(run, with_places);
   for (const journal::Trial& trial : run.history) {
-    if (trial.outcome) table.rows.push_back(row_of(run, effects, trial, reference, with_places));
+    if (trial.outcome) table.rows.push_back(row_of(run, gains, trial, with_places));
   }
   if (const auto check = deepspeed::loss_check(run)) {
     table.notes.push_back((deepspeed::is_warning(*check) ? "warning: " : "") + deepspeed::loss_check_sentence(*check));

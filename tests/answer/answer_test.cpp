@@ -79,6 +79,23 @@ TEST(Answer, CallsTheReferenceTheUsersOwnWhereItMeasuredTheBaseline) {
   EXPECT_FALSE(answer_for(history).reference->is_own);
 }
 
+TEST(TrialGains, AreRelativeToTheReferenceAndEmptyForTrialsWithoutAValue) {
+  const search::History history = all_outcomes();  // trial 0 measured 100, trial 5 measured 125
+  const answer::TrialGains gains(bench_session().objective, history);
+  ASSERT_TRUE(gains.reference());
+  EXPECT_EQ(gains.reference()->trial, 0);
+  EXPECT_TRUE(gains.reference()->is_own);
+  EXPECT_DOUBLE_EQ(gains(history[0]).value(), 1.0);
+  EXPECT_DOUBLE_EQ(gains(history[5]).value(), 1.25);
+  EXPECT_FALSE(gains(history[1])) << "it ran out of memory";
+  EXPECT_FALSE(gains(history[4])) << "it has a bound only";
+  const answer::TrialGains over_the_best(bench_session().objective, history, answer::Reference{5, false});
+  EXPECT_DOUBLE_EQ(over_the_best(history[0]).value(), 0.8);
+  const answer::TrialGains none(bench_session().objective, {});
+  EXPECT_FALSE(none.reference());
+  EXPECT_FALSE(none(history[0]));
+}
+
 TEST(Answer, HasARunnerUpThatIsWithinNoiseInsideTheIntervalOfTheBestOnly) {
   for (const auto& [value, expected] : {std::pair(121.0, true), std::pair(119.0, false), std::pair(130.0, true)}) {
     search::History history = all_outcomes();

@@ -16,7 +16,6 @@
 #include "run/earlier_run.h"
 #include "run/loop.h"
 #include "runner/replay.h"
-#include "search/trials/run_effects.h"
 #include "session/goodput.h"
 
 namespace krigtune::cli {
@@ -25,13 +24,6 @@ namespace {
 constexpr double kSecondsPerHour = 3600.0;
 
 }  // namespace
-
-std::string gain_text_of(const session::Objective& objective, double value, const search::History& history) {
-  const std::optional<journal::Trial> reference = search::reference_trial(objective, history);
-  return reference ? report::gain_text(search::gain_over(objective, value,
-                                                         *search::RunEffects(objective, history).value_of(*reference)))
-                   : "";
-}
 
 std::optional<double> seconds_left(const session::Session& session, const search::History& history, int at_a_time) {
   const auto ours = std::count_if(history.begin(), history.end(), [](const journal::Trial& trial) {
