@@ -10,8 +10,6 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/caveat_text.h"
-#include "report/labels.h"
-#include "report/trial_classes.h"
 #include "result/best_reader.h"
 #include "run/earlier_run.h"
 #include "run/loop.h"
