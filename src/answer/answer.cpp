@@ -25,6 +25,26 @@ std::optional<Reference> reference_of(const session::Objective& objective, const
   return Reference{*number, trial != nullptr && trial->proposal.strategy == search::kBaselineStrategy};
 }
 
+std::string reference_note_of(const session::Session& session, const search::History& history,
+                              const std::optional<Reference>& reference) {
+  if (!reference || reference->is_own) return "";
+  const char* why = session.baseline ? "the baseline was not tried" : "the session has no baseline";
+  for (const journal::Trial& trial : history) {
+    if (trial.proposal.strategy != search::kBaselineStrategy || !session.baseline) continue;
+    why = search::is_closed(trial) ? "the baseline failed" : "the baseline has no result yet";
+    if (search::is_closed(trial)) break;
+  }
+  return fmt::format("{}; gains are relative to trial {}, the first that succeeded", why, reference->trial);
+}
+
+// The best measurement of a configuration need not be that of the reference trial, which may have been repeated.
+bool is_reference(const search::History& history, const std::optional<search::Recommendation>& best) {
+  if (!best) return false;
+  const journal::Trial* reference = search::find_trial(history, best->reference_trial);
+  return best->trial == best->reference_trial ||
+         (reference != nullptr && reference->proposal.configuration == best->configuration);
+}
+
 // `means`: of all measured configurations.
 std::optional<RunnerUp> runner_up_of(const session::Objective& objective, const search::History& history,
                                      const std::vector<search::MeasuredMean>& means,
@@ -123,6 +143,8 @@ Answer answer_of(const session::Session& session, const search::History& history
   answer.trials = count_trials(history);
   answer.best = best;
   answer.reference = reference_of(session.objective, history, best);
+  answer.reference_note = reference_note_of(session, history, answer.reference);
+  answer.is_reference = is_reference(history, best);
   if (best) answer.runner_up = runner_up_of(session.objective, history, means, *best);
   answer.raw_best = raw_best_of(session.objective, history, means, best);
   answer.outlook = outlook_of(history);

@@ -87,6 +87,10 @@ struct Answer {
   TrialCounts trials;
   std::optional<search::Recommendation> best;  ///< empty while no trial has succeeded
   std::optional<Reference> reference;
+  /// "the baseline failed; gains are relative to trial 1, ...": why the reference is not the user's own configuration;
+  /// "" if it is.
+  std::string reference_note;
+  bool is_reference = false;  ///< the recommended configuration is that of the reference: nothing is to be changed
   std::optional<RunnerUp> runner_up;
   std::optional<RawBest> raw_best;
   std::optional<LastOutlook> outlook;  ///< of the last trial that has one; the summary of tune knows a later one

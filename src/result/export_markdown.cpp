@@ -67,7 +67,7 @@ std::string settings_table(const report::RunView& run) {
     for (const auto& [name, value] : best.configuration) {
       text += fmt::format("| {} | {} |\n", code(name), code(space::to_string(value)));
     }
-    return is_recommended(run) && best.trial == best.reference_trial
+    return is_recommended(run) && run.answer.is_reference
                ? fmt::format("Nothing is to be changed: {} is the best that was found.\n\n{}", own_words(run), text)
                : text;
   }

@@ -144,19 +144,12 @@ report::Table trial_table(const report::RunView& run) {
     table.notes.push_back(answer.emulated_network + ": its collectives are held for the time it would take");
   if (const auto interference = run::interference_of(run.session.objective, run.history))
     table.notes.push_back(run::interference_sentence(*interference));
-  const std::string note = reference_note(run.session, answer);
-  if (!note.empty()) table.notes.push_back(note);
+  if (!answer.reference_note.empty()) table.notes.push_back(answer.reference_note);
   if (!answer.machine.empty()) table.notes.push_back(answer.machine);
   if (const std::string raw = report::raw_best_sentence(run.session, answer); !raw.empty())
     table.notes.push_back(fmt::format("^ {}", raw));
   if (const std::string utilization = utilization_note(run); !utilization.empty()) table.notes.push_back(utilization);
   return table;
-}
-
-std::string reference_note(const session::Session& session, const answer::Answer& answer) {
-  if (!answer.reference || answer.reference->is_own) return "";
-  return fmt::format("{}; gains are relative to trial {}, the first that succeeded",
-                     session.baseline ? "the baseline failed" : "the session has no baseline", answer.reference->trial);
 }
 
 }  // namespace krigtune::result

@@ -79,6 +79,38 @@ TEST(Answer, CallsTheReferenceTheUsersOwnWhereItMeasuredTheBaseline) {
   EXPECT_FALSE(answer_for(history).reference->is_own);
 }
 
+TEST(Answer, SaysWhyGainsAreNotRelativeToTheBaseline) {
+  const auto note = [](const session::Session& session, const search::History& history) {
+    return answer_of(session, history, std::nullopt).reference_note;
+  };
+  const std::string rest = "; gains are relative to trial 1, the first that succeeded";
+  search::History history = {
+      trial_record(0, configuration(2, 2, false), trial::OutOfMemory{std::nullopt, true}, "baseline"),
+      trial_record(1, configuration(3, 2, false), measured_samples(50.0))};
+  EXPECT_EQ(note(bench_session(), all_outcomes()), "");
+  EXPECT_EQ(note(bench_session(), history), "the baseline failed" + rest);
+  history[0].outcome.reset();
+  EXPECT_EQ(note(bench_session(), history), "the baseline has no result yet" + rest);
+  history[0].outcome = trial::Failed{trial::FailureReason::kInterrupted, 1, ""};
+  EXPECT_EQ(note(bench_session(), history), "the baseline has no result yet" + rest);
+  history[0].proposal.strategy = "optuna";
+  EXPECT_EQ(note(bench_session(), history), "the baseline was not tried" + rest);
+  session::Session without = bench_session();
+  without.baseline.reset();
+  EXPECT_EQ(note(without, history), "the session has no baseline" + rest);
+}
+
+TEST(Answer, KnowsTheReferencesConfigurationInARepetitionOfIt) {
+  search::History history = all_outcomes();
+  history.push_back(trial_record(7, configuration(2, 2, false), measured_samples(130.0), search::kRepeatStrategy));
+  search::Recommendation best = recommendation();
+  EXPECT_FALSE(answer_for(history, best).is_reference);
+  best.trial = 7;  // the baseline's best measurement
+  best.configuration = history[7].proposal.configuration;
+  EXPECT_TRUE(answer_for(history, best).is_reference);
+  EXPECT_FALSE(answer_of(bench_session(), history, std::nullopt).is_reference);
+}
+
 TEST(TrialGains, AreRelativeToTheReferenceAndEmptyForTrialsWithoutAValue) {
   const search::History history = all_outcomes();  // trial 0 measured 100, trial 5 measured 125
   const answer::TrialGains gains(bench_session().objective, history);

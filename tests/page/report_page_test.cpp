@@ -145,6 +145,17 @@ TEST_F(ReportPage, OfNothingAndOfOneTrialIsAPageToo) {
   EXPECT_NE(one.find("What you have is the best that was found."), std::string::npos);
 }
 
+TEST_F(ReportPage, RecommendsWhatYouHaveIfARepetitionOfItIsTheBest) {
+  const space::Configuration own = configuration(2, 2, false);
+  const std::string page =
+      page_of(bench_session(), {trial_record(0, own, measured_samples(100.0, 1.5), "baseline"),
+                                trial_record(1, configuration(3, 4, true), measured_samples(50.0, 1.5)),
+                                trial_record(2, own, measured_samples(104.0, 1.5), search::kRepeatStrategy)});
+  EXPECT_NE(page.find("What you have is the best that was found."), std::string::npos);
+  EXPECT_NE(page.find("It measured 102 samples/s, the mean of 2 trials."), std::string::npos);
+  EXPECT_EQ(page.find("times as fast as"), std::string::npos);
+}
+
 TEST_F(ReportPage, StaysSmall) {
   const std::string two_hundred = page_of(bench_session(), many_trials(200));
   expect_whole(two_hundred);

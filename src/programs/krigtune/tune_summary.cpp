@@ -23,7 +23,6 @@
 #include "report/trial_lines.h"
 #include "result/failure_story.h"
 #include "result/result_files.h"
-#include "result/trial_table.h"
 #include "space/well_known.h"
 
 namespace krigtune::cli {
@@ -133,9 +132,7 @@ std::string best_lines(const report::RunView& run) {
   if (losses && !deepspeed::is_warning(*losses))
     text += fmt::format("losses     {}\n", deepspeed::loss_check_sentence(*losses));
   text += paragraph("batch", deepspeed::batch_advice_lines(run));
-  if (const std::string reference = result::reference_note(session, answer); !reference.empty()) {
-    text += "           " + reference + "\n";
-  }
+  if (!answer.reference_note.empty()) text += "           " + answer.reference_note + "\n";
   return answer.machine.empty() ? text : text + "machine    " + answer.machine + "\n";
 }
 
