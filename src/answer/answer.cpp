@@ -132,6 +132,10 @@ TrialCounts count_trials(const search::History& history) {
   return counts;
 }
 
+std::ptrdiff_t ended_trials(const search::History& history) {
+  return std::ranges::count_if(history, [](const journal::Trial& trial) { return trial.outcome.has_value(); });
+}
+
 Answer answer_of(const session::Session& session, const search::History& history,
                  const std::optional<search::Recommendation>& best) {
   return answer_of(session, history, best, search::measured_means(session.objective, history));

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,6 +34,9 @@ struct TrialCounts {
   std::vector<ClassCount> by_class;                    ///< ok first, then the others by decreasing frequency
 };
 TrialCounts count_trials(const search::History& history);
+
+/// Returns how many trials have an outcome, also those that do not count.
+std::ptrdiff_t ended_trials(const search::History& history);
 
 /// What gains are relative to.
 struct Reference {

@@ -21,6 +21,10 @@ void append(std::vector<std::string>& row, const std::vector<std::string>& more)
 
 /// Returns a metric of a successful trial; empty if the trial did not succeed or lacks the metric.
 std::optional<double> metric_of(const journal::Trial& trial, const std::string& name);
+/// Returns what a successful trial measured, or nullptr.
+const trial::Measured* measured_of(const journal::Trial& trial);
+/// Returns the standard error of a successful trial's value, if it is known.
+std::optional<double> value_sem_of(const journal::Trial& trial);
 /// Returns the measured peak memory of a successful trial.
 std::optional<Bytes> peak_memory_of(const journal::Trial& trial);
 

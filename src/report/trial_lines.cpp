@@ -85,11 +85,10 @@ std::vector<std::string> differences(const session::Session& session, const spac
 }
 
 std::string measured_text(const session::Session& session, const journal::Trial& trial) {
-  const auto* measured = trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
-  const std::optional<double> value = measured != nullptr ? search::value_of(trial, session.objective) : std::nullopt;
+  const std::optional<double> value = search::value_of(trial, session.objective);
   if (!value) return outcome_text(session, trial);
-  return measured->value_sem > 0.0 ? value_with_half_width(session, *value, kNormal975 * measured->value_sem)
-                                   : value_text(session, *value);
+  const std::optional<double> sem = value_sem_of(trial);
+  return sem ? value_with_half_width(session, *value, kNormal975 * *sem) : value_text(session, *value);
 }
 
 std::vector<std::string> TrialLines::header() const {

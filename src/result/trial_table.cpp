@@ -69,13 +69,12 @@ std::vector<report::Column> columns_of(const report::RunView& run, bool with_pla
 }
 
 report::Cell half_width_cell(const session::Session& session, const journal::Trial& trial) {
-  const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
-  if (measured == nullptr || !(measured->value_sem > 0.0)) return {};
-  return report::number_cell(measured->value_sem, report::value_text(session, kNormal975 * measured->value_sem));
+  const std::optional<double> sem = report::value_sem_of(trial);
+  return sem ? report::number_cell(*sem, report::value_text(session, kNormal975 * *sem)) : report::Cell{};
 }
 
 void add_utilization(const session::Session& session, const journal::Trial& trial, std::vector<report::Cell>& row) {
-  const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
+  const trial::Measured* measured = report::measured_of(trial);
   const auto used =
       measured == nullptr ? std::nullopt : forecast::utilization_of(session, trial.proposal.configuration, *measured);
   if (!used) {

@@ -90,9 +90,7 @@ namespace {
 // effects of single changes. For fewer trials the time of a fit does not matter.
 std::optional<search::Recommendation> recommendation_of(const LoadedRun& run) {
   constexpr std::ptrdiff_t kMostFittedAgain = 2000;
-  const auto closed = std::count_if(run.history.begin(), run.history.end(),
-                                    [](const journal::Trial& trial) { return trial.outcome.has_value(); });
-  if (closed > kMostFittedAgain) {
+  if (answer::ended_trials(run.history) > kMostFittedAgain) {
     if (auto recorded = result::recorded_best(run.directory, run.history)) return recorded;
   }
   return search::recommend(run.session(), run.prepared.candidates, run.history, run.options.seed);
