@@ -66,11 +66,10 @@ std::string digits(double value) {
 
 }  // namespace
 
-bool is_emulated(const session::Session& session) { return session.cluster.emulated_network.has_value(); }
-
-std::string emulated_note(const std::string& label) { return label.empty() ? "" : fmt::format(" ({})", label); }
-
-std::string emulated_note(const session::Session& session) { return emulated_note(emulated_label(session)); }
+std::string emulated_note(const session::Session& session) {
+  const std::string label = answer::emulated_label(session);
+  return label.empty() ? "" : fmt::format(" ({})", label);
+}
 
 bool is_speed(const session::Objective& objective) {
   const trial::Metric* known = trial::find_metric(objective.metric);

@@ -28,12 +28,7 @@ std::optional<double> value_sem_of(const journal::Trial& trial);
 /// Returns the measured peak memory of a successful trial.
 std::optional<Bytes> peak_memory_of(const journal::Trial& trial);
 
-/// Returns whether the session's results were measured over an emulated network. Every number of such a session must be
-/// shown with the label below.
-bool is_emulated(const session::Session& session);
-using answer::emulated_label;
-/// Return " (emulated network eth-25)", or "", to be appended to a number.
-std::string emulated_note(const std::string& label);
+/// Returns " (emulated network eth-25)", or "", to be appended to every number of such a session.
 std::string emulated_note(const session::Session& session);
 
 /// Returns whether better means faster: throughput, tokens_per_second, flops, latency.

@@ -92,7 +92,7 @@ std::string measured_text(const session::Session& session, const journal::Trial&
 }
 
 std::vector<std::string> TrialLines::header() const {
-  const char* const label = is_emulated(session_) ? " (emulated)" : "";
+  const char* const label = session_.cluster.emulated_network ? " (emulated)" : "";
   const std::string metric = visible(session_.objective.metric);
   const bool fits = columns_of(metric) + columns_of(label) <= kValueColumns;
   const std::string value = fmt::format("{}{}", fits ? metric : "value", label);
@@ -152,7 +152,7 @@ std::string raw_best_sentence(const session::Session& session, const answer::Ans
   return fmt::format(
       "trial {} measured the {} value, {}{}; by all measurements together the model expects trial {} to be better",
       raw->trial, session.objective.maximize ? "largest" : "smallest", value_text(session, raw->value),
-      emulated_note(answer.emulated_network), answer.best->trial);
+      emulated_note(session), answer.best->trial);
 }
 
 }  // namespace krigtune::report

@@ -51,8 +51,7 @@ std::string headline(const report::RunView& run) {
   if (best.gain_by_model) {
     text += fmt::format("; by the model of all trials {}", report::gain_sentence(objective, *best.gain_by_model));
   }
-  text += fmt::format(". Trial {} of {}{}.\n", best.trial, code(run.name),
-                      report::emulated_note(run.answer.emulated_network));
+  text += fmt::format(". Trial {} of {}{}.\n", best.trial, code(run.name), report::emulated_note(run.session));
   if (run.answer.has_interval()) {
     text += fmt::format("Expected {}, 95 % interval {}.\n", report::value_text(run.session, best.posterior_mean),
                         report::interval_text(run.session, best.lower_95, best.upper_95));

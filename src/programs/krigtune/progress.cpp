@@ -201,7 +201,7 @@ std::vector<std::string> Progress::status_parts() const {
   }
   parts.push_back(failures_);
   parts.push_back(elapsed_text(now_s - began_s_));
-  parts.emplace_back(report::is_emulated(session_) ? "emulated" : "");
+  parts.emplace_back(session_.cluster.emulated_network ? "emulated" : "");
   const double left_s = left_s_.value_or(0.0) - (now_s - left_at_s_);
   if (left_s_ && left_s >= 1.0) parts.push_back(fmt::format("about {} left", seconds_text(left_s)));
   {

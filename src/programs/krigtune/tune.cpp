@@ -322,7 +322,8 @@ void say_what_is_tuned(const Context& context, const run::Prepared& prepared, co
     text += candidates.space().listable() ? "too many configurations for a list: they are sampled"
                                           : "a space with real ranges: it is sampled";
   }
-  if (report::is_emulated(prepared.session)) text += "; results are of an " + report::emulated_label(prepared.session);
+  if (const std::string label = answer::emulated_label(prepared.session); !label.empty())
+    text += "; results are of an " + label;
   context.log.progress(wrapped_lines(visible(text), context.log.width(), 2));
 }
 

@@ -103,7 +103,7 @@ std::string best_lines(const report::RunView& run) {
   const answer::Answer& answer = run.answer;
   const search::Recommendation& best = *answer.best;
   const session::Session& session = run.session;
-  const std::string note = report::emulated_note(answer.emulated_network);
+  const std::string note = report::emulated_note(session);
   const std::optional<deepspeed::LossCheck> losses = deepspeed::loss_check(run);
   std::string text;
   if (losses && deepspeed::is_warning(*losses))
@@ -203,10 +203,7 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
                         const Conclusion& conclusion) {
   Json json = new_document("tune");
   json["session"] = run.name;
-  json["strategy"] = search::to_string(run.options.strategy);
-  json["seed"] = run.options.seed;
-  json["metric"] = run.session.objective.metric;
-  json["emulated_network"] = emulated_json(run.answer.emulated_network);
+  add_search(json, run.session, run.options);
   json["directory"] = run.directory.string();
   json["ended"] = run::words_of(result.reason).sentence;
   json["left_out"] = result.reason == run::EndReason::kNoProposal ? Json(result.detail) : Json(nullptr);

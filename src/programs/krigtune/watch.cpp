@@ -190,10 +190,7 @@ std::vector<std::string> panel(const Watched& watched, TerminalSize size) {
 void add_state(Json& document, const Watched& watched) {
   const session::Session& session = watched.record.session;
   document["directory"] = watched.directory;
-  document["strategy"] = search::to_string(watched.record.options.strategy);
-  document["seed"] = watched.record.options.seed;
-  document["metric"] = session.objective.metric;
-  document["emulated_network"] = emulated_json(watched.answer.emulated_network);
+  add_search(document, session, watched.record.options);
   document["budget_trials"] = session.budget.trials;
   document["closed"] = watched.answer.trials.of_budget;
   document["by_class"] = Json::object();
