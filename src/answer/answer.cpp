@@ -154,7 +154,8 @@ Answer answer_of(const session::Session& session, const search::History& history
   answer.outlook = outlook_of(history);
   answer.gpu_hours = gpu_hours_of(session, history);
   answer.emulated_network = emulated_label(session);
-  answer.machine = search::run_effect_sentence(session.objective, history);
+  answer.remarks = {{"machine", search::run_effect_sentence(session.objective, history)}};
+  std::erase_if(answer.remarks, [](const Remark& remark) { return remark.text.empty(); });
   return answer;
 }
 

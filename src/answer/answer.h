@@ -87,6 +87,12 @@ struct LastOutlook {
   journal::Outlook outlook;
 };
 
+/// A sentence that belongs to the result wherever it is shown.
+struct Remark {
+  const char* name;  ///< its key in documents, and its title on the terminal: "machine"
+  std::string text;
+};
+
 struct Answer {
   TrialCounts trials;
   std::optional<search::Recommendation> best;  ///< empty while no trial has succeeded
@@ -102,7 +108,7 @@ struct Answer {
   /// if trials run no programs.
   std::optional<double> gpu_hours;
   std::string emulated_network;  ///< "emulated network eth-25", which goes with every number; "" if none is emulated
-  std::string machine;           ///< a sentence if its speed has changed (search::run_effect_sentence), or ""
+  std::vector<Remark> remarks;   ///< "machine": its speed has changed (search::run_effect_sentence)
 
   /// Returns whether the interval of the best value says anything.
   bool has_interval() const { return best && best->lower_95 < best->upper_95; }

@@ -95,7 +95,7 @@ std::string notes(const report::RunView& run) {
     text += fmt::format("{}{}\n", deepspeed::is_warning(*check) ? "**Warning:** " : "",
                         deepspeed::loss_check_sentence(*check));
   }
-  if (!run.answer.machine.empty()) text += run.answer.machine + "\n";
+  for (const answer::Remark& remark : run.answer.remarks) text += remark.text + "\n";
   for (const std::string& line : deepspeed::batch_advice_lines(run)) text += line + "\n";
   return text.empty() ? "" : "\n" + text;
 }

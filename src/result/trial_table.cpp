@@ -144,7 +144,7 @@ report::Table trial_table(const report::RunView& run) {
   if (const auto interference = run::interference_of(run.session.objective, run.history))
     table.notes.push_back(run::interference_sentence(*interference));
   if (!answer.reference_note.empty()) table.notes.push_back(answer.reference_note);
-  if (!answer.machine.empty()) table.notes.push_back(answer.machine);
+  for (const answer::Remark& remark : answer.remarks) table.notes.push_back(remark.text);
   if (const std::string raw = report::raw_best_sentence(run.session, answer); !raw.empty())
     table.notes.push_back(fmt::format("^ {}", raw));
   if (const std::string utilization = utilization_note(run); !utilization.empty()) table.notes.push_back(utilization);

@@ -159,6 +159,18 @@ TEST(Answer, HasTheLastOutlookThatAProposalStated) {
   EXPECT_EQ(answer_for(history).outlook->outlook.regret_bound, 0.25);
 }
 
+// The same configuration was measured in two runs, and the second value is 1.8 times worse.
+TEST(Answer, RemarksThatTheMachineHasBecomeSlower) {
+  search::History history = {trial_record(0, configuration(2, 2, false), measured_samples(18.0), "baseline"),
+                             trial_record(1, configuration(2, 2, false), measured_samples(10.0))};
+  EXPECT_TRUE(answer_of(bench_session(), history, std::nullopt).remarks.empty());
+  history[1].proposal.run = 1;
+  const std::vector<answer::Remark> remarks = answer_of(bench_session(), history, std::nullopt).remarks;
+  ASSERT_EQ(remarks.size(), 1U);
+  EXPECT_STREQ(remarks.front().name, "machine");
+  EXPECT_NE(remarks.front().text.find("1.8 times slower"), std::string::npos);
+}
+
 TEST(Answer, NamesTheEmulatedNetwork) {
   const session::Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
   EXPECT_EQ(answer_of(session, {}, std::nullopt).emulated_network, "emulated network eth-25");

@@ -189,7 +189,7 @@ std::vector<std::string> reasons(const RunFacts& facts) {
   if (const auto check = deepspeed::loss_check(run)) add(deepspeed::loss_check_sentence(*check));
   for (const std::string& line : deepspeed::batch_advice_lines(run)) add(line);
   add(facts.answer().reference_note);
-  add(facts.answer().machine);
+  for (const answer::Remark& remark : facts.answer().remarks) add(remark.text);
   return items;
 }
 

@@ -133,7 +133,8 @@ std::string best_lines(const report::RunView& run) {
     text += fmt::format("losses     {}\n", deepspeed::loss_check_sentence(*losses));
   text += paragraph("batch", deepspeed::batch_advice_lines(run));
   if (!answer.reference_note.empty()) text += "           " + answer.reference_note + "\n";
-  return answer.machine.empty() ? text : text + "machine    " + answer.machine + "\n";
+  for (const answer::Remark& remark : answer.remarks) text += paragraph(remark.name, {remark.text});
+  return text;
 }
 
 // Breaks lines at the terminal's width, and aligns continuation lines with the text above. Commands are never broken,
@@ -214,7 +215,7 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
   for (const auto& [status, count] : run.answer.trials.by_status) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;
   json["suggest_s"] = suggestion_times(run.history);
-  if (!run.answer.machine.empty()) json["machine"] = run.answer.machine;
+  for (const answer::Remark& remark : run.answer.remarks) json[remark.name] = remark.text;
   json["best"] = run.answer.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
   if (result.reason == run::EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;

@@ -88,7 +88,7 @@ void add_best(const Watched& watched, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("         {}", report::short_text(session, best.configuration)));
   if (const std::string raw = report::raw_best_sentence(session, watched.answer); !raw.empty())
     lines.push_back(fmt::format("         {}", raw));
-  if (!watched.answer.machine.empty()) lines.push_back("         " + watched.answer.machine);
+  for (const answer::Remark& remark : watched.answer.remarks) lines.push_back("         " + remark.text);
   if (const std::string job = report::job_sentence_of(best); !job.empty()) lines.push_back("job      " + job);
 }
 
