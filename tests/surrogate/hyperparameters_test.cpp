@@ -193,7 +193,7 @@ TEST(Fit, GoesOnFromTheLastOptimumAlone) {
   surrogate::Surrogate gp;
   gp.fit(before, rng);
   surrogate::Surrogate again;
-  const surrogate::FitReport quick = again.refit(after, rng, gp.theta());
+  const surrogate::FitReport quick = again.refit(after, gp.theta());
   EXPECT_NE(quick.message.find("start 1 of 1"), std::string::npos) << quick.message;
   const surrogate::FitReport whole = gp.fit(after, rng, gp.theta());
   EXPECT_LE(4 * quick.evaluations, 3 * whole.evaluations);

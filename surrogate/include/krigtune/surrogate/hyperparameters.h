@@ -71,9 +71,4 @@ FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Ob
 FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const Observations& observations,
                                             const Eigen::VectorXd& start);
 
-/// Returns `count` draws from the posterior of theta, by slice sampling from `start` (Neal 2003; for Gaussian processes
-/// Murray & Adams 2010).
-std::vector<Eigen::VectorXd> sample_hyperparameters(const GpStructure& structure, const Observations& observations,
-                                                    const Eigen::VectorXd& start, int count, Rng& rng);
-
 }  // namespace krigtune::surrogate
