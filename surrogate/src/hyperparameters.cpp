@@ -79,24 +79,13 @@ void HyperparameterPriors::validate() const {
   check(lengthscale, "lengthscale");
   check(signal_stddev, "signal_stddev");
   check(noise_stddev, "noise_stddev");
-  if (!(loading_stddev > 0.0)) throw UserError("loading_stddev must be positive");
 }
 
 VectorXd uniform_theta(const std::vector<Hyperparameter>& parameters, double lengthscale, double signal_stddev) {
   VectorXd theta(static_cast<Eigen::Index>(parameters.size()));
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    double& entry = theta[static_cast<Eigen::Index>(i)];
-    switch (parameters[i].role) {
-      case Hyperparameter::Role::kLengthscale:
-        entry = std::log(lengthscale);
-        break;
-      case Hyperparameter::Role::kSignalVariance:
-        entry = 2.0 * std::log(signal_stddev);
-        break;
-      case Hyperparameter::Role::kLoading:
-        entry = parameters[i].centre;
-        break;
-    }
+    const bool is_lengthscale = parameters[i].role == Hyperparameter::Role::kLengthscale;
+    theta[static_cast<Eigen::Index>(i)] = is_lengthscale ? std::log(lengthscale) : 2.0 * std::log(signal_stddev);
   }
   return theta;
 }
@@ -136,8 +125,8 @@ FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const 
 //   d / d theta_p       = sum_ij W_ij dC_ij / d theta_p,   W = (alpha alpha^T - C_y^-1) / 2,   alpha = L^-T w
 //
 // with C_y = K + H B H^T + diag(noise) = L L^T of the merged observations (Rasmussen & Williams 2006, eq. 2.30
-// and 5.9). The priors are normal in log l, log s, log noise stddev and in loadings, as densities of these (without the
-// Jacobian of exp).
+// and 5.9). The priors are normal in log l, log s and log noise stddev, as densities of these (without the Jacobian of
+// exp).
 namespace {
 
 using Eigen::Index;
@@ -155,7 +144,6 @@ struct Interval {
 constexpr Interval kLengthscale{1e-2, 1e2};
 constexpr Interval kSignalStddev{1e-2, 1e2};
 constexpr Interval kNoiseStddev{1e-4, 1e1};
-constexpr Interval kLoading{-10.0, 10.0};
 
 }  // namespace
 
@@ -212,16 +200,9 @@ HyperparameterPosterior::Entry HyperparameterPosterior::entry(Index i) const {
                  power * std::log(interval.upper)};
   };
   if (i == size() - 1) return of(priors.noise_stddev, kNoiseStddev, 1.0);
-  const Hyperparameter& parameter = roles_[static_cast<std::size_t>(i)];
-  switch (parameter.role) {
-    case Hyperparameter::Role::kLengthscale:
-      return of(priors.lengthscale, kLengthscale, 1.0);
-    case Hyperparameter::Role::kSignalVariance:
-      return of(priors.signal_stddev, kSignalStddev, 2.0);
-    case Hyperparameter::Role::kLoading:
-      break;
-  }
-  return {parameter.centre, priors.loading_stddev, kLoading.lower, kLoading.upper};
+  if (roles_[static_cast<std::size_t>(i)].role == Hyperparameter::Role::kLengthscale)
+    return of(priors.lengthscale, kLengthscale, 1.0);
+  return of(priors.signal_stddev, kSignalStddev, 2.0);
 }
 
 double HyperparameterPosterior::log_prior(const VectorXd& theta, VectorXd* gradient) const {

@@ -29,12 +29,10 @@ struct HyperparameterPriors {
   LogNormalPrior lengthscale{-0.7, 0.6};   ///< in the unit cube; log 0.5 = -0.7
   LogNormalPrior signal_stddev{0.0, 0.7};  ///< for standardised outputs
   LogNormalPrior noise_stddev{-3.5, 1.0};  ///< for standardised outputs; log 0.03 = -3.5
-  double loading_stddev = 1.0;             ///< of a free Gram matrix's entries around their centres
   void validate() const;
 };
 
-/// Returns a kernel's part of theta with the same value for all lengthscales and the same for all signal stddevs;
-/// loadings are at their centres.
+/// Returns a kernel's part of theta with the same value for all lengthscales and the same for all signal stddevs.
 Eigen::VectorXd uniform_theta(const std::vector<Hyperparameter>& parameters, double lengthscale, double signal_stddev);
 /// Returns the whole theta of a process with that kernel in the same way, for points with the columns of `points`.
 Eigen::VectorXd uniform_theta(const Kernel& kernel, const Points& points, double lengthscale, double signal_stddev,
