@@ -237,39 +237,4 @@ void Progress::remember(const search::History& history) {
   left_at_s_ = clock_.now_s();
 }
 
-void Both::resumed(const search::History& history) {
-  first_.resumed(history);
-  second_.resumed(history);
-}
-
-void Both::trial_begins(const journal::Trial& trial, const search::History& history) {
-  first_.trial_begins(trial, history);
-  second_.trial_begins(trial, history);
-}
-
-void Both::waiting(const journal::Trial& trial) {
-  first_.waiting(trial);
-  second_.waiting(trial);
-}
-
-void Both::trial_lost(const journal::Trial& trial, const std::string& why) {
-  first_.trial_lost(trial, why);
-  second_.trial_lost(trial, why);
-}
-
-void Both::interference(const run::Interference& interference) {
-  first_.interference(interference);
-  second_.interference(interference);
-}
-
-void Both::trial_ended(const journal::Trial& trial, const search::History& history) {
-  first_.trial_ended(trial, history);
-  second_.trial_ended(trial, history);
-}
-
-void Both::session_ended(const search::History& history) {
-  first_.session_ended(history);
-  second_.session_ended(history);
-}
-
 }  // namespace krigtune::cli

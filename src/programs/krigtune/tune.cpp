@@ -490,10 +490,9 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   const std::string doubt = expect_noise_if_busy(context, prepared.session, options);
   say_what_is_tuned(context, prepared, directory);
   ReportWriter pages(start, prepared, writer, context.console.clock, context.log);
-  Both shown(writer, progress);
-  Both observer(shown, pages);
+  Observers observers({&writer, &progress, &pages});
   const run::RunResult result = run::run_session(prepared.session, prepared.candidates, make_runner, directory, options,
-                                                 context.console.clock, observer, ending.interrupt().stop());
+                                                 context.console.clock, observers, ending.interrupt().stop());
   ending.set_progress(nullptr);
   context.log.end_status();
   pages.write(result.history, end_text(prepared.session, result) + (doubt.empty() ? "" : ". " + doubt));
