@@ -87,7 +87,7 @@ struct LastOutlook {
   journal::Outlook outlook;
 };
 
-/// A sentence that belongs to the result wherever it is shown.
+/// A sentence that belongs to every form of the result.
 struct Remark {
   const char* name;  ///< its key in documents, and its title on the terminal: "machine"
   std::string text;
