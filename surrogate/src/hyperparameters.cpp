@@ -99,13 +99,6 @@ VectorXd uniform_theta(const Kernel& kernel, const Points& points, double length
   return theta;
 }
 
-LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
-  if (dims < 1) throw UserError("dimension_scaled_lengthscale: there must be one dimension at least");
-  // The density of l has its mode at exp(mu - variance). As a density of log l, the same bell is centred at log(mode).
-  constexpr double kVariance = 3.0;
-  return {std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims)) - kVariance, std::sqrt(kVariance)};
-}
-
 FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
                                           int random_starts, Rng& rng, const std::optional<VectorXd>& start) {
   const HyperparameterPosterior posterior(structure, observations);

@@ -20,11 +20,6 @@ struct LogNormalPrior {
   double log_stddev = 1.0;
 };
 
-/// The lengthscale prior of Hvarfner, Hellsten & Nardi 2024 ("Vanilla Bayesian optimization performs great in high
-/// dimensions"), LogNormal(sqrt 2 + log(d) / 2, sqrt 3), moved so that its mode is where their density of l has its
-/// mode.
-LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims);
-
 struct HyperparameterPriors {
   LogNormalPrior lengthscale{-0.7, 0.6};   ///< in the unit cube; log 0.5 = -0.7
   LogNormalPrior signal_stddev{0.0, 0.7};  ///< for standardised outputs
