@@ -122,7 +122,7 @@ int run_all(int seeds, const std::vector<std::string>& files) {
       for (int seed = 1; seed <= seeds; ++seed) {
         const Ended ended = replayed.run(static_cast<std::uint64_t>(seed), noise, directory);
         std::cout << fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{},{}\n", replayed.name(), noise, seed,
-                                 run::to_string(ended.reason), ended.trials, ended.bound, ended.regret,
+                                 run::words_of(ended.reason).sentence, ended.trials, ended.bound, ended.regret,
                                  ended.first_near, ended.predicted, ended.held);
       }
     }

@@ -235,12 +235,7 @@ int main(int argc, char** argv) {
   try {
     if (argc != 2) throw krigtune::UserError("usage: surrogate_coverage FILE.csv");
     const auto spaces = read_spaces(argv[1]);
-    SurrogateOptions options;
-    std::printf("Mode of the hyperparameters:\n\n");
-    table(options, spaces);
-    options.hyperparameter_samples = 8;
-    std::printf("\nAverage over 8 draws of the hyperparameters:\n\n");
-    table(options, spaces);
+    table(SurrogateOptions(), spaces);
     return EXIT_SUCCESS;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "surrogate_coverage: %s\n", error.what());

@@ -78,8 +78,7 @@ class Measurement {
   }
   Surrogate refitted(const Eigen::VectorXd& theta) const {
     Surrogate surrogate;
-    Rng rng(1, 1);
-    surrogate.refit(observed_and_one_, rng, theta);
+    surrogate.refit(observed_and_one_, theta);
     return surrogate;
   }
 

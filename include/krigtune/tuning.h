@@ -58,6 +58,7 @@ struct Best {
   double lower_95 = 0.0, upper_95 = 0.0;  ///< 95 % interval of its true value, by the model of all trials
   /// how many times better than the baseline, or than the first successful trial if the baseline has no value
   double gain = 1.0;
+  std::vector<std::string> remarks;  ///< sentences that belong to the result: that the machine's speed has changed, ...
 };
 
 /// What is known about a session before any trial runs. The counts are numbers of configurations. If the space has

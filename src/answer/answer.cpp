@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "runner/runner.h"
-#include "search/trials/run_effects.h"
 
 namespace krigtune::answer {
 namespace {
@@ -17,16 +16,33 @@ std::string class_of(const trial::Outcome& outcome) {
   return reason.empty() ? trial::status_text(outcome) : fmt::format("{} ({})", trial::status_text(outcome), reason);
 }
 
-std::optional<Reference> reference_of(const session::Session& session, const search::History& history,
-                                      const std::optional<search::Recommendation>& best) {
-  std::optional<journal::Trial> trial;
-  if (!best) {
-    trial = search::reference_trial(session.objective, history);
-  } else if (const journal::Trial* found = search::find_trial(history, best->reference_trial)) {
-    trial = *found;
+std::optional<Reference> reference_of(const session::Objective& objective, const search::History& history,
+                                      const std::optional<search::Recommendation>& best = std::nullopt) {
+  std::optional<int> number = best ? std::optional(best->reference_trial) : std::nullopt;
+  if (const auto trial = search::reference_trial(objective, history); trial && !number) number = trial->number;
+  if (!number) return std::nullopt;
+  const journal::Trial* trial = search::find_trial(history, *number);
+  return Reference{*number, trial != nullptr && trial->proposal.strategy == search::kBaselineStrategy};
+}
+
+std::string reference_note_of(const session::Session& session, const search::History& history,
+                              const std::optional<Reference>& reference) {
+  if (!reference || reference->is_own) return "";
+  const char* why = session.baseline ? "the baseline was not tried" : "the session has no baseline";
+  for (const journal::Trial& trial : history) {
+    if (trial.proposal.strategy != search::kBaselineStrategy || !session.baseline) continue;
+    why = search::is_closed(trial) ? "the baseline failed" : "the baseline has no result yet";
+    if (search::is_closed(trial)) break;
   }
-  if (!trial) return best ? std::optional(Reference{best->reference_trial}) : std::nullopt;
-  return Reference{trial->number, trial->proposal.strategy == search::kBaselineStrategy};
+  return fmt::format("{}; gains are relative to trial {}, the first that succeeded", why, reference->trial);
+}
+
+// The best measurement of a configuration need not be that of the reference trial, which may have been repeated.
+bool is_reference(const search::History& history, const std::optional<search::Recommendation>& best) {
+  if (!best) return false;
+  const journal::Trial* reference = search::find_trial(history, best->reference_trial);
+  return best->trial == best->reference_trial ||
+         (reference != nullptr && reference->proposal.configuration == best->configuration);
 }
 
 // `means`: of all measured configurations.
@@ -76,6 +92,21 @@ std::optional<double> gpu_hours_of(const session::Session& session, const search
 
 }  // namespace
 
+TrialGains::TrialGains(const session::Objective& objective, const search::History& history,
+                       const std::optional<Reference>& reference)
+    : objective_(objective), effects_(objective, history), reference_(reference) {
+  const journal::Trial* trial = reference ? search::find_trial(history, reference->trial) : nullptr;
+  if (trial != nullptr) base_ = effects_.value_of(*trial);
+}
+
+TrialGains::TrialGains(const session::Objective& objective, const search::History& history)
+    : TrialGains(objective, history, reference_of(objective, history)) {}
+
+std::optional<double> TrialGains::operator()(const journal::Trial& trial) const {
+  const std::optional<double> value = effects_.value_of(trial);
+  return value && base_ ? std::optional(search::gain_over(objective_, *value, *base_)) : std::nullopt;
+}
+
 TrialCounts count_trials(const search::History& history) {
   TrialCounts counts{0, search::closed_trials(history), {{"ok", 0}, {"oom", 0}, {"failed", 0}, {"bounded", 0}}, {}};
   std::vector<ClassCount>& classes = counts.by_class;
@@ -101,6 +132,10 @@ TrialCounts count_trials(const search::History& history) {
   return counts;
 }
 
+std::ptrdiff_t ended_trials(const search::History& history) {
+  return std::ranges::count_if(history, [](const journal::Trial& trial) { return trial.outcome.has_value(); });
+}
+
 Answer answer_of(const session::Session& session, const search::History& history,
                  const std::optional<search::Recommendation>& best) {
   return answer_of(session, history, best, search::measured_means(session.objective, history));
@@ -111,13 +146,16 @@ Answer answer_of(const session::Session& session, const search::History& history
   Answer answer;
   answer.trials = count_trials(history);
   answer.best = best;
-  answer.reference = reference_of(session, history, best);
+  answer.reference = reference_of(session.objective, history, best);
+  answer.reference_note = reference_note_of(session, history, answer.reference);
+  answer.is_reference = is_reference(history, best);
   if (best) answer.runner_up = runner_up_of(session.objective, history, means, *best);
   answer.raw_best = raw_best_of(session.objective, history, means, best);
   answer.outlook = outlook_of(history);
   answer.gpu_hours = gpu_hours_of(session, history);
   answer.emulated_network = emulated_label(session);
-  answer.machine = search::run_effect_sentence(session.objective, history);
+  answer.remarks = {{"machine", search::run_effect_sentence(session.objective, history)}};
+  std::erase_if(answer.remarks, [](const Remark& remark) { return remark.text.empty(); });
   return answer;
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -6,6 +7,7 @@
 
 #include "search/model/best.h"
 #include "search/trials/history.h"
+#include "search/trials/run_effects.h"
 #include "session/session.h"
 
 // What a run says of its result. The summary of tune, best.json, summary.md, the page, watch and the library show these
@@ -33,10 +35,34 @@ struct TrialCounts {
 };
 TrialCounts count_trials(const search::History& history);
 
+/// Returns how many trials have an outcome, also those that do not count.
+std::ptrdiff_t ended_trials(const search::History& history);
+
 /// What gains are relative to.
 struct Reference {
   int trial = 0;        ///< search::reference_trial, or that of the recommendation
   bool is_own = false;  ///< it measured the session's baseline: the user's own configuration
+};
+
+/// How many times better single trials are than the reference, with all values on the scale of the latest run.
+class TrialGains {
+ public:
+  TrialGains(const session::Objective& objective, const search::History& history,
+             const std::optional<Reference>& reference);
+  /// Takes search::reference_trial as the reference.
+  TrialGains(const session::Objective& objective, const search::History& history);
+
+  const std::optional<Reference>& reference() const { return reference_; }
+  /// Empty if the trial has not succeeded.
+  std::optional<double> value_of(const journal::Trial& trial) const { return effects_.value_of(trial); }
+  /// Empty if the trial has not succeeded, or if the reference has no value.
+  std::optional<double> operator()(const journal::Trial& trial) const;
+
+ private:
+  session::Objective objective_;
+  search::RunEffects effects_;
+  std::optional<Reference> reference_;
+  std::optional<double> base_;  ///< value of the reference
 };
 
 /// The best measured configuration that is not the recommended one.
@@ -61,10 +87,20 @@ struct LastOutlook {
   journal::Outlook outlook;
 };
 
+/// A sentence that belongs to every form of the result.
+struct Remark {
+  const char* name;  ///< its key in documents, and its title on the terminal: "machine"
+  std::string text;
+};
+
 struct Answer {
   TrialCounts trials;
   std::optional<search::Recommendation> best;  ///< empty while no trial has succeeded
   std::optional<Reference> reference;
+  /// "the baseline failed; gains are relative to trial 1, ...": why the reference is not the user's own configuration;
+  /// "" if it is.
+  std::string reference_note;
+  bool is_reference = false;  ///< the recommended configuration is that of the reference: nothing is to be changed
   std::optional<RunnerUp> runner_up;
   std::optional<RawBest> raw_best;
   std::optional<LastOutlook> outlook;  ///< of the last trial that has one; the summary of tune knows a later one
@@ -72,7 +108,7 @@ struct Answer {
   /// if trials run no programs.
   std::optional<double> gpu_hours;
   std::string emulated_network;  ///< "emulated network eth-25", which goes with every number; "" if none is emulated
-  std::string machine;           ///< a sentence if its speed has changed (search::run_effect_sentence), or ""
+  std::vector<Remark> remarks;   ///< "machine": its speed has changed (search::run_effect_sentence)
 
   /// Returns whether the interval of the best value says anything.
   bool has_interval() const { return best && best->lower_95 < best->upper_95; }

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <mutex>
 #include <numeric>
-#include <thread>
 
 #include "core/error.h"
+#include "core/parallel.h"
 #include "run/run_directory.h"
 #include "run/runner_pool.h"
 #include "session/goodput.h"
@@ -141,27 +140,19 @@ std::vector<std::size_t> order_of(const std::vector<run::LoopOptions>& keys) {
   return order;
 }
 
-/// Runs jobs [0, count) on `threads` threads until `stop`; the first exception stops all of them and is thrown here.
+/// Runs jobs [0, count) on `threads` threads until `stop`. An exception stops all of them and is thrown here.
 void in_threads(int threads, std::size_t count, std::atomic<bool>& stop, const std::function<void(std::size_t)>& job) {
   std::atomic<std::size_t> next{0};
-  std::mutex mutex;  // guards failure
-  std::exception_ptr failure;
-  const auto work = [&] {
+  run_side_by_side(static_cast<std::size_t>(threads), [&](std::size_t) {
     for (std::size_t i = next++; i < count && !stop; i = next++) {
       try {
         job(i);
       } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
         stop = true;
+        throw;
       }
     }
-  };
-  std::vector<std::thread> pool;
-  for (int i = 1; i < threads; ++i) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
-  if (failure) std::rethrow_exception(failure);
+  });
 }
 
 /// Counts finished runs, and forwards a request to stop to all runs.

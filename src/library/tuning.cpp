@@ -81,7 +81,9 @@ std::optional<Best> Tuning::best() const {
                         search::recommend(impl_->session(), impl_->prepared.candidates, history, impl_->options.seed));
   if (!answer.best) return std::nullopt;
   const search::Recommendation& best = *answer.best;
-  return Best{best.trial, values_of(best.configuration), best.value, best.lower_95, best.upper_95, best.gain};
+  Best made{best.trial, values_of(best.configuration), best.value, best.lower_95, best.upper_95, best.gain, {}};
+  for (const answer::Remark& remark : answer.remarks) made.remarks.push_back(remark.text);
+  return made;
 }
 
 PlanAnswer Tuning::plan() const {

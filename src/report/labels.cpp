@@ -10,14 +10,6 @@
 #include "trial/outcome.h"
 
 namespace krigtune::report {
-namespace {
-
-const trial::Measured* measured(const journal::Trial& trial) {
-  return trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
-}
-
-}  // namespace
-
 std::string field(std::optional<double> number) { return number ? number_text(*number) : ""; }
 
 std::string field(std::optional<Bytes> bytes) { return bytes ? fmt::format("{}", bytes->count) : ""; }
@@ -38,15 +30,24 @@ void append(std::vector<std::string>& row, const std::vector<std::string>& more)
   row.insert(row.end(), more.begin(), more.end());
 }
 
+const trial::Measured* measured_of(const journal::Trial& trial) {
+  return trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
+}
+
+std::optional<double> value_sem_of(const journal::Trial& trial) {
+  const trial::Measured* result = measured_of(trial);
+  return result != nullptr && result->value_sem > 0.0 ? std::optional(result->value_sem) : std::nullopt;
+}
+
 std::optional<double> metric_of(const journal::Trial& trial, const std::string& name) {
-  const trial::Measured* result = measured(trial);
+  const trial::Measured* result = measured_of(trial);
   if (result == nullptr) return std::nullopt;
   const auto found = result->metrics.find(name);
   return found == result->metrics.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<Bytes> peak_memory_of(const journal::Trial& trial) {
-  const trial::Measured* result = measured(trial);
+  const trial::Measured* result = measured_of(trial);
   return result == nullptr ? std::nullopt : result->peak_memory;
 }
 
@@ -65,11 +66,10 @@ std::string digits(double value) {
 
 }  // namespace
 
-bool is_emulated(const session::Session& session) { return session.cluster.emulated_network.has_value(); }
-
-std::string emulated_note(const std::string& label) { return label.empty() ? "" : fmt::format(" ({})", label); }
-
-std::string emulated_note(const session::Session& session) { return emulated_note(emulated_label(session)); }
+std::string emulated_note(const session::Session& session) {
+  const std::string label = answer::emulated_label(session);
+  return label.empty() ? "" : fmt::format(" ({})", label);
+}
 
 bool is_speed(const session::Objective& objective) {
   const trial::Metric* known = trial::find_metric(objective.metric);

@@ -21,15 +21,14 @@ void append(std::vector<std::string>& row, const std::vector<std::string>& more)
 
 /// Returns a metric of a successful trial; empty if the trial did not succeed or lacks the metric.
 std::optional<double> metric_of(const journal::Trial& trial, const std::string& name);
+/// Returns what a successful trial measured, or nullptr.
+const trial::Measured* measured_of(const journal::Trial& trial);
+/// Returns the standard error of a successful trial's value, if it is known.
+std::optional<double> value_sem_of(const journal::Trial& trial);
 /// Returns the measured peak memory of a successful trial.
 std::optional<Bytes> peak_memory_of(const journal::Trial& trial);
 
-/// Returns whether the session's results were measured over an emulated network. Every number of such a session must be
-/// shown with the label below.
-bool is_emulated(const session::Session& session);
-using answer::emulated_label;
-/// Return " (emulated network eth-25)", or "", to be appended to a number.
-std::string emulated_note(const std::string& label);
+/// Returns " (emulated network eth-25)", or "", to be appended to every number of such a session.
 std::string emulated_note(const session::Session& session);
 
 /// Returns whether better means faster: throughput, tokens_per_second, flops, latency.

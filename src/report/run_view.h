@@ -1,6 +1,8 @@
 #pragma once
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "answer/answer.h"
 #include "run/loop.h"
@@ -11,30 +13,21 @@ namespace krigtune::report {
 /// The input of all result files: the present state of a run directory, and what follows from it. `session` and
 /// `history` must outlive it.
 struct RunView {
-  /// `facts`: the answer for this history.
-  RunView(const session::Session& of, const search::History& trials, std::string its_name, run::LoopOptions loop,
-          std::filesystem::path its_directory, std::filesystem::path its_bench, answer::Answer facts)
-      : session(of),
-        history(trials),
-        name(std::move(its_name)),
-        options(std::move(loop)),
-        directory(std::move(its_directory)),
-        bench(std::move(its_bench)),
-        answer(std::move(facts)) {}
-  /// `best`: the recommendation for this history.
-  RunView(const session::Session& of, const search::History& trials, std::string its_name, run::LoopOptions loop,
-          std::filesystem::path its_directory, std::filesystem::path its_bench,
-          const std::optional<search::Recommendation>& best)
-      : RunView(of, trials, std::move(its_name), std::move(loop), std::move(its_directory), std::move(its_bench),
-                answer::answer_of(of, trials, best)) {}
-
   const session::Session& session;
   const search::History& history;
   std::string name;  ///< name of the session, for people
   run::LoopOptions options;
   std::filesystem::path directory;
   std::filesystem::path bench;  ///< krigtune-bench, as commands should refer to it
-  answer::Answer answer;
+  answer::Answer answer = {};
+
+  /// Returns the same run with other trials, which must outlive it, and what follows from them.
+  RunView with(const search::History& trials, answer::Answer facts) const {
+    return {session, trials, name, options, directory, bench, std::move(facts)};
+  }
+  RunView with(const search::History& trials, const std::optional<search::Recommendation>& best) const {
+    return with(trials, answer::answer_of(session, trials, best));
+  }
 };
 
 }  // namespace krigtune::report

@@ -8,7 +8,6 @@
 #include "core/statistics.h"
 #include "core/text.h"
 #include "report/labels.h"
-#include "search/trials/run_effects.h"
 #include "space/well_known.h"
 
 namespace krigtune::report {
@@ -86,15 +85,14 @@ std::vector<std::string> differences(const session::Session& session, const spac
 }
 
 std::string measured_text(const session::Session& session, const journal::Trial& trial) {
-  const auto* measured = trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
-  const std::optional<double> value = measured != nullptr ? search::value_of(trial, session.objective) : std::nullopt;
+  const std::optional<double> value = search::value_of(trial, session.objective);
   if (!value) return outcome_text(session, trial);
-  return measured->value_sem > 0.0 ? value_with_half_width(session, *value, kNormal975 * measured->value_sem)
-                                   : value_text(session, *value);
+  const std::optional<double> sem = value_sem_of(trial);
+  return sem ? value_with_half_width(session, *value, kNormal975 * *sem) : value_text(session, *value);
 }
 
 std::vector<std::string> TrialLines::header() const {
-  const char* const label = is_emulated(session_) ? " (emulated)" : "";
+  const char* const label = session_.cluster.emulated_network ? " (emulated)" : "";
   const std::string metric = visible(session_.objective.metric);
   const bool fits = columns_of(metric) + columns_of(label) <= kValueColumns;
   const std::string value = fmt::format("{}{}", fits ? metric : "value", label);
@@ -130,20 +128,19 @@ std::string TrialLines::line(const journal::Trial& trial, const search::History&
                              const std::optional<search::Recommendation>& best,
                              const std::optional<search::Recommendation>& before) const {
   const session::Objective& objective = session_.objective;
-  const search::RunEffects effects(objective, history);
-  const std::optional<double> value = effects.value_of(trial);
-  const std::optional<journal::Trial> reference = search::reference_trial(objective, history);
+  const answer::TrialGains gains(objective, history);
+  const std::optional<double> value = gains.value_of(trial);
+  const std::optional<double> gain = gains(trial);
   const bool is_best = best && best->trial == trial.number;
   const bool is_above =
       value && best && best->configuration != trial.proposal.configuration && objective.better(*value, best->value);
-  const std::string gain =
-      value && reference ? gain_text(search::gain_over(objective, *value, *effects.value_of(*reference))) : "";
   const std::optional<Bytes> memory = peak_memory_of(trial);
   const char mark_of_raw = is_above ? '^' : ' ';
   const int columns = std::max(columns_, kFewestColumns);
-  std::string text = fmt::format("{:>{}}{} {}{}{:>{}}{}{}", trial.number, kNumberColumns, is_best ? '*' : mark_of_raw,
-                                 padded(visible(measured_text(session_, trial)), kValueColumns, true), kBetween, gain,
-                                 kGainColumns, kBetween, memory_cell(memory ? to_string(*memory) : ""));
+  std::string text =
+      fmt::format("{:>{}}{} {}{}{:>{}}{}{}", trial.number, kNumberColumns, is_best ? '*' : mark_of_raw,
+                  padded(visible(measured_text(session_, trial)), kValueColumns, true), kBetween,
+                  gain ? gain_text(*gain) : "", kGainColumns, kBetween, memory_cell(memory ? to_string(*memory) : ""));
   text += fitted(what_differs(trial, history, best, before), columns - columns_of(text));
   text.erase(text.find_last_not_of(' ') + 1);
   return clipped(text, columns_);
@@ -155,7 +152,7 @@ std::string raw_best_sentence(const session::Session& session, const answer::Ans
   return fmt::format(
       "trial {} measured the {} value, {}{}; by all measurements together the model expects trial {} to be better",
       raw->trial, session.objective.maximize ? "largest" : "smallest", value_text(session, raw->value),
-      emulated_note(answer.emulated_network), answer.best->trial);
+      emulated_note(session), answer.best->trial);
 }
 
 }  // namespace krigtune::report

@@ -36,7 +36,7 @@ Json best_document(const report::RunView& run) {
                        {"value", json_number(best.reference_value)},
                        {"measurements", best.reference_measurements}};
   json["gain"] = json_number(best.gain);
-  if (!answer.machine.empty()) json["machine"] = answer.machine;
+  for (const answer::Remark& remark : answer.remarks) json[remark.name] = remark.text;
   if (Json changes = report::changes_json(best.changes); !changes.is_null()) json["changes"] = std::move(changes);
   if (best.job) json["job"] = report::job_json(best.job);
   if (Json advice = deepspeed::batch_advice_json(run); !advice.is_null()) json["batch_advice"] = std::move(advice);

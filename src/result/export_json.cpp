@@ -11,7 +11,7 @@ Json optional_number(std::optional<double> number) { return number ? json_number
 }  // namespace
 
 Json trial_json(const journal::Trial& trial, const session::Objective& objective) {
-  const auto* measured = trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
+  const trial::Measured* measured = report::measured_of(trial);
   const auto* bounded = trial.outcome ? std::get_if<trial::Bounded>(&*trial.outcome) : nullptr;
   const char* open = trial.waiting ? "waiting" : "running";
   Json json = {{"trial", trial.number},
@@ -26,8 +26,7 @@ Json trial_json(const journal::Trial& trial, const session::Objective& objective
   if (measured != nullptr) {
     for (const auto& [name, value] : measured->metrics) json["metrics"][name] = json_number(value);
   }
-  const bool has_sem = measured != nullptr && measured->value_sem > 0.0;
-  json["value_sem"] = has_sem ? json_number(measured->value_sem) : Json(nullptr);
+  json["value_sem"] = optional_number(report::value_sem_of(trial));
   const std::optional<Bytes> peak = report::peak_memory_of(trial);
   json["peak_memory_bytes"] = peak ? Json(peak->count) : Json(nullptr);
   json["wall_s"] = json_number(trial.wall_s);

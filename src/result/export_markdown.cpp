@@ -51,8 +51,7 @@ std::string headline(const report::RunView& run) {
   if (best.gain_by_model) {
     text += fmt::format("; by the model of all trials {}", report::gain_sentence(objective, *best.gain_by_model));
   }
-  text += fmt::format(". Trial {} of {}{}.\n", best.trial, code(run.name),
-                      report::emulated_note(run.answer.emulated_network));
+  text += fmt::format(". Trial {} of {}{}.\n", best.trial, code(run.name), report::emulated_note(run.session));
   if (run.answer.has_interval()) {
     text += fmt::format("Expected {}, 95 % interval {}.\n", report::value_text(run.session, best.posterior_mean),
                         report::interval_text(run.session, best.lower_95, best.upper_95));
@@ -67,7 +66,7 @@ std::string settings_table(const report::RunView& run) {
     for (const auto& [name, value] : best.configuration) {
       text += fmt::format("| {} | {} |\n", code(name), code(space::to_string(value)));
     }
-    return is_recommended(run) && best.trial == best.reference_trial
+    return is_recommended(run) && run.answer.is_reference
                ? fmt::format("Nothing is to be changed: {} is the best that was found.\n\n{}", own_words(run), text)
                : text;
   }
@@ -96,7 +95,7 @@ std::string notes(const report::RunView& run) {
     text += fmt::format("{}{}\n", deepspeed::is_warning(*check) ? "**Warning:** " : "",
                         deepspeed::loss_check_sentence(*check));
   }
-  if (!run.answer.machine.empty()) text += run.answer.machine + "\n";
+  for (const answer::Remark& remark : run.answer.remarks) text += remark.text + "\n";
   for (const std::string& line : deepspeed::batch_advice_lines(run)) text += line + "\n";
   return text.empty() ? "" : "\n" + text;
 }

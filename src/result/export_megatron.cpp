@@ -35,16 +35,17 @@ Export export_megatron(const report::RunView& run, const std::filesystem::path& 
   const jobs::Recipe recipe = jobs::find_recipe("megatron");
   RecipeWords said = words_by_recipe(recipe, command, run.answer.best->configuration, kMegatronFile);
   said.words.insert(said.words.begin(), sharding.begin(), sharding.end());
+  const std::string translated = translated_note(run, recipe);
   std::string text =
-      fmt::format("# {}: trial {}, for {} and {}. What is not here stays as it is in your script.\n", run.name,
-                  run.answer.best->trial, recipe.versions, counted(run.session.cluster.ranks(), "rank"));
+      fmt::format("# {}: trial {}, for {} and {}{}. What is not here stays as it is in your script.\n", run.name,
+                  run.answer.best->trial, recipe.versions, counted(run.session.cluster.ranks(), "rank"), translated);
   if (is_sharded) text += "# Megatron-FSDP changes the format of checkpoints.\n";
   if (!said.absent.empty()) {
     text += fmt::format("# Not to be in your own command: {}\n", join(said.absent, " "));
   }
   for (const auto& [name, value] : said.env) text += fmt::format("export {}\n", shell_line({name + "=" + value}));
   return {{{kMegatronFile, text + array_of(said.words),
-            "source it, then torchrun ... pretrain_gpt.py YOUR FLAGS \"${KRIGTUNE_ARGS[@]}\""}},
+            "source it, then torchrun ... pretrain_gpt.py YOUR FLAGS \"${KRIGTUNE_ARGS[@]}\"" + translated}},
           std::move(said.omissions)};
 }
 

@@ -120,7 +120,7 @@ class StoredRun {
     if (const auto* bounded = std::get_if<trial::Bounded>(&*trial_.outcome)) {
       add_metric(objective.metric + "_bound", bounded->at_best);
     }
-    const auto* measured = std::get_if<trial::Measured>(&*trial_.outcome);
+    const trial::Measured* measured = report::measured_of(trial_);
     if (measured == nullptr || !measured->metrics.contains(kWall)) add_metric(kWall, trial_.wall_s);
     if (measured == nullptr) return;
     if (const auto value = search::value_of(trial_, objective)) add_metric(objective.metric, *value);

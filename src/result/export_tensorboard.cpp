@@ -169,7 +169,7 @@ void add_scalars(EventFile& events, const journal::Trial& trial, const report::R
   const double end_s = start_s(trial) + trial.wall_s;
   const auto add = [&](const std::string& tag, double value) { events.scalar(tag, trial.number, end_s, value); };
   if (const auto* bounded = std::get_if<trial::Bounded>(&*trial.outcome)) add(tag_of(run) + "/bound", bounded->at_best);
-  const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
+  const trial::Measured* measured = report::measured_of(trial);
   if (measured == nullptr) return;
   if (const auto value = search::value_of(trial, run.session.objective)) add(tag_of(run), *value);
   for (const auto& [name, value] : measured->metrics) {

@@ -43,10 +43,10 @@ std::string toml_of(const std::vector<std::string>& words) {
   return text;
 }
 
-std::string file_text(const report::RunView& run, const RecipeWords& said) {
+std::string file_text(const report::RunView& run, const RecipeWords& said, const std::string& translated) {
   std::string text =
-      fmt::format("# {}: trial {}, for {}. What was tuned, and nothing else: put it into your job file.\n", run.name,
-                  run.answer.best->trial, counted(run.session.cluster.ranks(), "rank"));
+      fmt::format("# {}: trial {}, for {}{}. What was tuned, and nothing else: put it into your job file.\n", run.name,
+                  run.answer.best->trial, counted(run.session.cluster.ranks(), "rank"), translated);
   for (const std::string& flag : said.absent) text += fmt::format("# not to be in it: {}\n", key_of(flag));
   return text + toml_of(said.words);
 }
@@ -107,11 +107,12 @@ Export export_torchtitan(const report::RunView& run, const std::filesystem::path
     in_file.omissions.push_back({kTitanFile, space::kZeroStage, std::int64_t{1},
                                  "FSDP shards gradients with the optimizer: it is stage 2 (never)"});
   }
+  const std::string translated = translated_note(run, recipe);
   Export made;
-  made.files = {
-      {kTitanFile, file_text(run, in_file), "up to torchtitan 0.2: its keys belong into the file of --job.config_file"},
-      {kTitanFlags, shell_line(as_flags.words) + "\n",
-       "torchtitan 0.3, which has no job file: put it after the command's own flags"}};
+  made.files = {{kTitanFile, file_text(run, in_file, translated),
+                 "up to torchtitan 0.2: its keys belong into the file of --job.config_file" + translated},
+                {kTitanFlags, shell_line(as_flags.words) + "\n",
+                 "torchtitan 0.3, which has no job file: put it after the command's own flags" + translated}};
   made.omissions = std::move(in_file.omissions);
   return made;
 }

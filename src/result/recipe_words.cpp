@@ -133,6 +133,12 @@ RecipeWords words_by_recipe(const jobs::Recipe& recipe, const std::vector<std::s
   return RecipeWriter(recipe, command, configuration, file).write();
 }
 
+std::string translated_note(const report::RunView& run, const jobs::Recipe& recipe) {
+  const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
+  const bool is_measured = command != nullptr && command->recipe == recipe.name;
+  return is_measured ? "" : "; translated: no trial ran with this program";
+}
+
 void require_known_names(const report::RunView& run, const char* format) {
   const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
   if (run.session.workload || (command != nullptr && !command->recipe.empty())) return;

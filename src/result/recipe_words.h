@@ -22,6 +22,9 @@ struct RecipeWords {
 RecipeWords words_by_recipe(const jobs::Recipe& recipe, const std::vector<std::string>& command,
                             const space::Configuration& configuration, const std::string& file);
 
+/// Returns "; translated: no trial ran with this program" unless the run's trials are jobs of that recipe.
+std::string translated_note(const report::RunView& run, const jobs::Recipe& recipe);
+
 /// Throws UserError unless the names of the run's parameters have their usual meaning, because it has a workload or a
 /// recipe. `format`: the format that needs them.
 void require_known_names(const report::RunView& run, const char* format);

@@ -13,11 +13,6 @@ namespace {
 
 constexpr std::ptrdiff_t kGrowth = 10;  // a recommendation may ignore one tenth as many trials as it knows
 
-std::ptrdiff_t closed(const search::History& history) {
-  return std::count_if(history.begin(), history.end(),
-                       [](const journal::Trial& trial) { return trial.outcome.has_value(); });
-}
-
 std::vector<std::string> write_files(const report::RunView& run, bool with_trials) {
   std::vector<std::string> written;
   for (const ResultFile& file : result_files()) {
@@ -65,7 +60,7 @@ void ResultFileWriter::write(const search::History& history) { write(history, tr
 ResultFileWriter::Basis ResultFileWriter::basis_of(const search::History& history,
                                                    const std::vector<search::MeasuredMean>& means) const {
   const session::Objective& objective = run_.session.objective;
-  Basis basis{closed(history), std::nullopt, std::nullopt};
+  Basis basis{answer::ended_trials(history), std::nullopt, std::nullopt};
   if (const std::optional<journal::Trial> reference = search::reference_trial(objective, history))
     basis.reference = reference->number;
   for (const search::MeasuredMean& mean : means) {
@@ -90,18 +85,12 @@ void ResultFileWriter::write(const search::History& history, bool all_trials_cou
       best_ = recommend_(*known);
       basis_ = now;
     }
-    const report::RunView run{run_.session,
-                              *known,
-                              run_.name,
-                              run_.options,
-                              run_.directory,
-                              run_.bench,
-                              answer::answer_of(run_.session, *known, best_, means)};
+    const report::RunView run = run_.with(*known, answer::answer_of(run_.session, *known, best_, means));
     trials_csv_.write(run, all_trials_count);
     write_files(run, false);
     // Other processes may have closed trials in the meantime.
     const search::History& later = journal_.look();
-    if (closed(later) <= now.closed) return;
+    if (answer::ended_trials(later) <= now.closed) return;
     known = &later;
   }
 }

@@ -12,7 +12,6 @@
 #include "report/trial_lines.h"
 #include "run/side_by_side.h"
 #include "run/tuner.h"
-#include "search/trials/run_effects.h"
 
 namespace krigtune::result {
 namespace {
@@ -24,13 +23,8 @@ report::Cell bytes_cell(std::optional<Bytes> bytes) {
   return {bytes_text(bytes), space::Value(bytes->count)};
 }
 
-report::Cell gain_cell(const session::Objective& objective, const search::RunEffects& effects,
-                       const journal::Trial& trial, const journal::Trial* reference) {
-  const std::optional<double> value = effects.value_of(trial);
-  const std::optional<double> base = reference == nullptr ? std::nullopt : effects.value_of(*reference);
-  if (!value || !base) return {};
-  const double gain = search::gain_over(objective, *value, *base);
-  return report::number_cell(gain, report::gain_text(gain));
+report::Cell gain_cell(const std::optional<double>& gain) {
+  return gain ? report::number_cell(*gain, report::gain_text(*gain)) : report::Cell{};
 }
 
 // Where and when trials ran only matters if there was more than one place.
@@ -75,13 +69,12 @@ std::vector<report::Column> columns_of(const report::RunView& run, bool with_pla
 }
 
 report::Cell half_width_cell(const session::Session& session, const journal::Trial& trial) {
-  const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
-  if (measured == nullptr || !(measured->value_sem > 0.0)) return {};
-  return report::number_cell(measured->value_sem, report::value_text(session, kNormal975 * measured->value_sem));
+  const std::optional<double> sem = report::value_sem_of(trial);
+  return sem ? report::number_cell(*sem, report::value_text(session, kNormal975 * *sem)) : report::Cell{};
 }
 
 void add_utilization(const session::Session& session, const journal::Trial& trial, std::vector<report::Cell>& row) {
-  const auto* measured = std::get_if<trial::Measured>(&*trial.outcome);
+  const trial::Measured* measured = report::measured_of(trial);
   const auto used =
       measured == nullptr ? std::nullopt : forecast::utilization_of(session, trial.proposal.configuration, *measured);
   if (!used) {
@@ -93,8 +86,8 @@ void add_utilization(const session::Session& session, const journal::Trial& tria
   row.push_back(report::number_cell(used->hfu, report::share_text(used->hfu)));
 }
 
-std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEffects& effects,
-                                 const journal::Trial& trial, const journal::Trial* reference, bool with_places) {
+std::vector<report::Cell> row_of(const report::RunView& run, const answer::TrialGains& gains,
+                                 const journal::Trial& trial, bool with_places) {
   const session::Objective& objective = run.session.objective;
   std::vector<report::Cell> row = {
       {fmt::format("{}", trial.number), space::Value(static_cast<std::int64_t>(trial.number))},
@@ -107,7 +100,7 @@ std::vector<report::Cell> row_of(const report::RunView& run, const search::RunEf
   }
   row.push_back(report::number_cell(search::value_of(trial, objective), report::outcome_text(run.session, trial)));
   row.push_back(half_width_cell(run.session, trial));
-  row.push_back(gain_cell(objective, effects, trial, reference));
+  row.push_back(gain_cell(gains(trial)));
   add_utilization(run.session, trial, row);
   row.push_back(bytes_cell(report::peak_memory_of(trial)));
   const bool best = run.answer.best && run.answer.best->trial == trial.number;
@@ -135,15 +128,13 @@ std::string utilization_note(const report::RunView& run) {
 
 report::Table trial_table(const report::RunView& run) {
   const answer::Answer& answer = run.answer;
-  const journal::Trial* reference =
-      answer.reference ? search::find_trial(run.history, answer.reference->trial) : nullptr;
-  const search::RunEffects effects(run.session.objective, run.history);
+  const answer::TrialGains gains(run.session.objective, run.history, answer.reference);
   report::Table table;
   table.name = "trials";
   const bool with_places = has_places(run.history);
   table.columns = columns_of(run, with_places);
   for (const journal::Trial& trial : run.history) {
-    if (trial.outcome) table.rows.push_back(row_of(run, effects, trial, reference, with_places));
+    if (trial.outcome) table.rows.push_back(row_of(run, gains, trial, with_places));
   }
   if (const auto check = deepspeed::loss_check(run)) {
     table.notes.push_back((deepspeed::is_warning(*check) ? "warning: " : "") + deepspeed::loss_check_sentence(*check));
@@ -152,19 +143,12 @@ report::Table trial_table(const report::RunView& run) {
     table.notes.push_back(answer.emulated_network + ": its collectives are held for the time it would take");
   if (const auto interference = run::interference_of(run.session.objective, run.history))
     table.notes.push_back(run::interference_sentence(*interference));
-  const std::string note = reference_note(run.session, answer);
-  if (!note.empty()) table.notes.push_back(note);
-  if (!answer.machine.empty()) table.notes.push_back(answer.machine);
+  if (!answer.reference_note.empty()) table.notes.push_back(answer.reference_note);
+  for (const answer::Remark& remark : answer.remarks) table.notes.push_back(remark.text);
   if (const std::string raw = report::raw_best_sentence(run.session, answer); !raw.empty())
     table.notes.push_back(fmt::format("^ {}", raw));
   if (const std::string utilization = utilization_note(run); !utilization.empty()) table.notes.push_back(utilization);
   return table;
-}
-
-std::string reference_note(const session::Session& session, const answer::Answer& answer) {
-  if (!answer.reference || answer.reference->is_own) return "";
-  return fmt::format("{}; gains are relative to trial {}, the first that succeeded",
-                     session.baseline ? "the baseline failed" : "the session has no baseline", answer.reference->trial);
 }
 
 }  // namespace krigtune::result

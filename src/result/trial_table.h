@@ -8,7 +8,4 @@ namespace krigtune::result {
 /// trial. The recommended configuration's trial is marked. Rows are sorted by trial number.
 report::Table trial_table(const report::RunView& run);
 
-/// Returns "" if gains are relative to the baseline, as people expect; otherwise what they are relative to, and why.
-std::string reference_note(const session::Session& session, const answer::Answer& answer);
-
 }  // namespace krigtune::result

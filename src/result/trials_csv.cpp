@@ -16,14 +16,10 @@ namespace {
 
 const char* const kTrialsCsv = "trials.csv";
 
-const trial::Measured* measured_by(const journal::Trial& trial) {
-  return trial.outcome ? std::get_if<trial::Measured>(&*trial.outcome) : nullptr;
-}
-
 std::set<std::string> metric_names(const search::History& history) {
   std::set<std::string> names;
   for (const journal::Trial& trial : history) {
-    const trial::Measured* result = measured_by(trial);
+    const trial::Measured* result = report::measured_of(trial);
     if (result == nullptr) continue;
     for (const auto& [name, value] : result->metrics) names.insert(name);
   }
@@ -45,19 +41,13 @@ std::optional<double> value_or_bound(const journal::Trial& trial, const session:
   return search::value_of(trial, objective);
 }
 
-std::optional<double> known_sem(const journal::Trial& trial) {
-  const auto* result = std::get_if<trial::Measured>(&*trial.outcome);
-  if (result == nullptr || !(result->value_sem > 0.0)) return std::nullopt;
-  return result->value_sem;
-}
-
 std::vector<std::string> trial_row(const journal::Trial& trial, const session::Objective& objective,
                                    const std::vector<std::string>& columns, const std::set<std::string>& metrics) {
   std::vector<std::string> row = {fmt::format("{}", trial.number), trial::status_text(*trial.outcome),
                                   trial::reason_text(*trial.outcome), trial.proposal.strategy};
   report::append(row, report::fields(trial.proposal.configuration, columns));
   report::append(row,
-                 {report::field(value_or_bound(trial, objective)), report::field(known_sem(trial)),
+                 {report::field(value_or_bound(trial, objective)), report::field(report::value_sem_of(trial)),
                   report::field(report::metric_of(trial, "step_time_s")), report::field(report::peak_memory_of(trial)),
                   report::field(trial.proposal.predicted_value), report::field(trial.proposal.predicted_memory),
                   report::field(report::metric_of(trial, "exposed_comm_s")),
@@ -109,7 +99,7 @@ std::vector<const journal::Trial*> TrialsCsvFile::new_trials(const search::Histo
 
 bool TrialsCsvFile::has_columns_for(const std::vector<const journal::Trial*>& trials) const {
   return std::all_of(trials.begin(), trials.end(), [this](const journal::Trial* trial) {
-    const trial::Measured* result = measured_by(*trial);
+    const trial::Measured* result = report::measured_of(*trial);
     return result == nullptr || std::all_of(result->metrics.begin(), result->metrics.end(),
                                             [this](const auto& metric) { return metrics_.count(metric.first) > 0; });
   });

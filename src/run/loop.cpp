@@ -330,36 +330,23 @@ class Run {
 
 }  // namespace
 
-const char* to_string(EndReason reason) {
-  switch (reason) {
-    case EndReason::kTrials:
-      return "the budget of trials is spent";
-    case EndReason::kHours:
-      return "the budget of hours is spent";
-    case EndReason::kPatience:
-      return "no improvement of more than 1 % for as long as the session's patience lasts";
-    case EndReason::kSure:
-      return "no configuration left is likely to be clearly better";
-    case EndReason::kLittleToGain:
-      return "little is left to gain";
-    case EndReason::kNotWorthIt:
-      return "one more trial costs more than it is expected to save";
-    case EndReason::kExhausted:
-      return "every configuration was tried";
-    case EndReason::kNoProposal:
-      return "the strategy has nothing left to propose";
-    case EndReason::kWaits:
-      return "what comes next depends on trials that wait for krigtune tell";
-    case EndReason::kNothingFits:
-      return "no configuration fits in memory";
-    case EndReason::kInterrupted:
-      return "interrupted";
-    case EndReason::kEnvironment:
-      return "nothing can run here";
-    case EndReason::kFailsAlike:
-      return "every trial failed in the same way";
-  }
-  return "unknown";
+const EndWords& words_of(EndReason reason) {
+  // In the order of the enumerators.
+  static constexpr std::array<EndWords, kEndReasons> kWords{
+      {{"trials", "the budget of trials is spent"},
+       {"hours", "the budget of hours is spent"},
+       {"patience", "no improvement of more than 1 % for as long as the session's patience lasts"},
+       {"sure", "no configuration left is likely to be clearly better", true},
+       {"little_to_gain", "little is left to gain", true},
+       {"not_worth_it", "one more trial costs more than it is expected to save", true},
+       {"exhausted", "every configuration was tried"},
+       {"no_proposal", "the strategy has nothing left to propose"},
+       {"waits", "what comes next depends on trials that wait for krigtune tell"},
+       {"nothing_fits", "no configuration fits in memory"},
+       {"interrupted", "interrupted"},
+       {"environment", "nothing can run here"},
+       {"fails_alike", "every trial failed in the same way"}}};
+  return kWords.at(static_cast<std::size_t>(reason));
 }
 
 std::string trial_folder(const journal::Trial& trial) {

@@ -72,7 +72,15 @@ enum class EndReason {
   kEnvironment,
   kFailsAlike,  ///< no trial succeeded and the last ones failed alike, so the job cannot work
 };
-const char* to_string(EndReason reason);  ///< "the budget of trials is spent", ...
+inline constexpr std::size_t kEndReasons = static_cast<std::size_t>(EndReason::kFailsAlike) + 1;
+
+/// How an end is called.
+struct EndWords {
+  const char* word;       ///< for programs: "trials"
+  const char* sentence;   ///< for people, without a full stop: "the budget of trials is spent"
+  bool is_early = false;  ///< because of the expected gain, before the budget was spent
+};
+const EndWords& words_of(EndReason reason);
 
 /// The value of one more trial, in hours times ranks.
 struct TrialWorth {

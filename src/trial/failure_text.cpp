@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/text.h"
+#include "core/utf8.h"
 #include "trial/python_exception.h"
 #include "trial/trial_files.h"
 
@@ -35,20 +36,6 @@ std::optional<RankLabel> label_between(std::string_view line, std::string_view o
   constexpr std::size_t kLongest = 24;
   if (end > kLongest || !rank) return std::nullopt;
   return RankLabel{*rank, end + close.size()};
-}
-
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const std::size_t length = byte(0) < 0x80             ? 1
-                             : (byte(0) & 0xE0) == 0xC0 ? 2
-                             : (byte(0) & 0xF0) == 0xE0 ? 3
-                             : (byte(0) & 0xF8) == 0xF0 ? 4
-                                                        : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  return length;
 }
 
 }  // namespace
@@ -106,10 +93,10 @@ std::string printable(const std::string& line) {
       i = std::min(text.find_first_of("ABCDEFGHJKSTfhlmnsu", i + 2), text.size() - 1) + 1;
       continue;
     }
-    const std::size_t length = utf8_length(std::string_view(text).substr(i));
-    const bool control = length == 1 && static_cast<unsigned char>(text[i]) < 0x20 && text[i] != '\t';
-    if (!control) clean += length == 0 ? "?" : text.substr(i, length);
-    i += std::max<std::size_t>(length, 1);
+    const Utf8Character character = utf8_at(text, i);
+    const bool is_control = character.code < 0x20 && text[i] != '\t';
+    if (!is_control) clean += character.valid ? text.substr(i, character.bytes) : "?";
+    i += character.bytes;
   }
   return clean;
 }

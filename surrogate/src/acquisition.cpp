@@ -1,9 +1,7 @@
 // What a Gaussian is worth, with m its mean and s^2 its variance:
 //
-//   log EI           = log(s h(u)),  u = (m - best) / s      d/dm = Phi / (h s)     d/ds = phi / (h s)
-//   log P(f >= b)    = log Phi(z),   z = (m - b) / s         d/dm = phi / (Phi s)   d/ds = -z phi / (Phi s)
-//   confidence bound = m + c s                               d/dm = 1               d/ds = c
-//   per unit cost    = -(m + s^2 / 2) = -log E[exp f]
+//   log EI        = log(s h(u)),  u = (m - best) / s      d/dm = Phi / (h s)     d/ds = phi / (h s)
+//   log P(f >= b) = log Phi(z),   z = (m - b) / s         d/dm = phi / (Phi s)   d/ds = -z phi / (Phi s)
 //
 // d / d s^2 = (d / ds) / (2 s). Mockus 1975 (EI); Ament et al. 2023 (its logarithm); h and Phi: normal_tails.h.
 #include "krigtune/surrogate/acquisition.h"
@@ -51,20 +49,6 @@ class LogExpectedImprovement final : public Acquisition {
   double best_;
 };
 
-class ConfidenceBound final : public Acquisition {
- public:
-  explicit ConfidenceBound(double stddevs) : stddevs_(stddevs) {}
-  AcquisitionValue at(double mean, double variance) const override {
-    return {mean + stddevs_ * stddev_of(variance), 1.0, by_variance(stddevs_, variance)};
-  }
-  VectorXd values(const Prediction& prediction) const override {
-    return prediction.mean.array() + stddevs_ * stddev_of(prediction.variance);
-  }
-
- private:
-  double stddevs_;
-};
-
 /// log P(sign (f - bound) >= 0).
 class LogProbability final : public Acquisition {
  public:
@@ -84,26 +68,10 @@ class LogProbability final : public Acquisition {
   double bound_;
 };
 
-class PerUnitCost final : public Acquisition {
- public:
-  AcquisitionValue at(double mean, double variance) const override { return {-(mean + 0.5 * variance), -1.0, -0.5}; }
-  VectorXd values(const Prediction& prediction) const override {
-    return -(prediction.mean + 0.5 * prediction.variance);
-  }
-};
-
 }  // namespace
 
 std::unique_ptr<Acquisition> make_log_expected_improvement(double best) {
   return std::make_unique<LogExpectedImprovement>(best);
-}
-
-std::unique_ptr<Acquisition> make_upper_confidence_bound(double beta) {
-  return std::make_unique<ConfidenceBound>(std::sqrt(beta));
-}
-
-std::unique_ptr<Acquisition> make_lower_confidence_bound(double beta) {
-  return std::make_unique<ConfidenceBound>(-std::sqrt(beta));
 }
 
 std::unique_ptr<Acquisition> make_log_probability_above(double bound) {
@@ -113,8 +81,6 @@ std::unique_ptr<Acquisition> make_log_probability_above(double bound) {
 std::unique_ptr<Acquisition> make_log_probability_below(double bound) {
   return std::make_unique<LogProbability>(-1.0, bound);
 }
-
-std::unique_ptr<Acquisition> make_per_unit_cost() { return std::make_unique<PerUnitCost>(); }
 
 double incumbent_mean(const Model& model, const Points& measured) { return model.predict(measured).mean.maxCoeff(); }
 
@@ -126,8 +92,7 @@ VectorXd log_expected_improvement(const Prediction& prediction, double best) {
 
 using Eigen::VectorXd;
 
-Score::Score(std::vector<ScoreTerm> terms, std::vector<std::shared_ptr<const ScoreFunction>> others)
-    : terms_(std::move(terms)), others_(std::move(others)) {
+Score::Score(std::vector<ScoreTerm> terms) : terms_(std::move(terms)) {
   for ([[maybe_unused]] const ScoreTerm& term : terms_)
     assert(term.model && term.acquisition && std::isfinite(term.weight));
 }
@@ -142,7 +107,6 @@ VectorXd Score::values(const Points& points) const {
     predicted = term.model.get();
     sum += term.weight * term.acquisition->values(prediction);
   }
-  for (const auto& other : others_) sum += other->values(points);
   return sum;
 }
 
@@ -156,23 +120,16 @@ double Score::value_with_gradient(const Points& point, VectorXd& gradient) const
     gradient += term.weight * value.by_mean * prediction.mean_gradient;
     gradient += term.weight * value.by_variance * prediction.variance_gradient;
   }
-  for (const auto& other : others_) {
-    VectorXd by_other;
-    sum += other->value_with_gradient(point, by_other);
-    gradient += by_other;
-  }
   return sum;
 }
 
 std::vector<ScoreTerm> constrained_improvement(std::shared_ptr<const Model> objective,
                                                std::optional<double> best_feasible,
-                                               const std::vector<Constraint>& constraints,
-                                               std::shared_ptr<const Model> log_cost) {
+                                               const std::vector<Constraint>& constraints) {
   std::vector<ScoreTerm> terms;
   if (best_feasible) terms.push_back({std::move(objective), make_log_expected_improvement(*best_feasible)});
   for (const Constraint& constraint : constraints)
     terms.push_back({constraint.model, make_log_probability_below(constraint.bound)});
-  if (log_cost) terms.push_back({std::move(log_cost), make_per_unit_cost()});
   return terms;
 }
 

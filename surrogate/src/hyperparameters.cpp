@@ -6,7 +6,6 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,24 +79,13 @@ void HyperparameterPriors::validate() const {
   check(lengthscale, "lengthscale");
   check(signal_stddev, "signal_stddev");
   check(noise_stddev, "noise_stddev");
-  if (!(loading_stddev > 0.0)) throw UserError("loading_stddev must be positive");
 }
 
 VectorXd uniform_theta(const std::vector<Hyperparameter>& parameters, double lengthscale, double signal_stddev) {
   VectorXd theta(static_cast<Eigen::Index>(parameters.size()));
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    double& entry = theta[static_cast<Eigen::Index>(i)];
-    switch (parameters[i].role) {
-      case Hyperparameter::Role::kLengthscale:
-        entry = std::log(lengthscale);
-        break;
-      case Hyperparameter::Role::kSignalVariance:
-        entry = 2.0 * std::log(signal_stddev);
-        break;
-      case Hyperparameter::Role::kLoading:
-        entry = parameters[i].centre;
-        break;
-    }
+    const bool is_lengthscale = parameters[i].role == Hyperparameter::Role::kLengthscale;
+    theta[static_cast<Eigen::Index>(i)] = is_lengthscale ? std::log(lengthscale) : 2.0 * std::log(signal_stddev);
   }
   return theta;
 }
@@ -109,13 +97,6 @@ VectorXd uniform_theta(const Kernel& kernel, const Points& points, double length
   VectorXd theta(of_kernel.size() + 1);
   theta << of_kernel, std::log(noise_stddev);
   return theta;
-}
-
-LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims) {
-  if (dims < 1) throw UserError("dimension_scaled_lengthscale: there must be one dimension at least");
-  // The density of l has its mode at exp(mu - variance). As a density of log l, the same bell is centred at log(mode).
-  constexpr double kVariance = 3.0;
-  return {std::sqrt(2.0) + 0.5 * std::log(static_cast<double>(dims)) - kVariance, std::sqrt(kVariance)};
 }
 
 FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Observations& observations,
@@ -137,8 +118,8 @@ FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const 
 //   d / d theta_p       = sum_ij W_ij dC_ij / d theta_p,   W = (alpha alpha^T - C_y^-1) / 2,   alpha = L^-T w
 //
 // with C_y = K + H B H^T + diag(noise) = L L^T of the merged observations (Rasmussen & Williams 2006, eq. 2.30
-// and 5.9). The priors are normal in log l, log s, log noise stddev and in loadings, as densities of these (without the
-// Jacobian of exp).
+// and 5.9). The priors are normal in log l, log s and log noise stddev, as densities of these (without the Jacobian of
+// exp).
 namespace {
 
 using Eigen::Index;
@@ -156,7 +137,6 @@ struct Interval {
 constexpr Interval kLengthscale{1e-2, 1e2};
 constexpr Interval kSignalStddev{1e-2, 1e2};
 constexpr Interval kNoiseStddev{1e-4, 1e1};
-constexpr Interval kLoading{-10.0, 10.0};
 
 }  // namespace
 
@@ -213,16 +193,9 @@ HyperparameterPosterior::Entry HyperparameterPosterior::entry(Index i) const {
                  power * std::log(interval.upper)};
   };
   if (i == size() - 1) return of(priors.noise_stddev, kNoiseStddev, 1.0);
-  const Hyperparameter& parameter = roles_[static_cast<std::size_t>(i)];
-  switch (parameter.role) {
-    case Hyperparameter::Role::kLengthscale:
-      return of(priors.lengthscale, kLengthscale, 1.0);
-    case Hyperparameter::Role::kSignalVariance:
-      return of(priors.signal_stddev, kSignalStddev, 2.0);
-    case Hyperparameter::Role::kLoading:
-      break;
-  }
-  return {parameter.centre, priors.loading_stddev, kLoading.lower, kLoading.upper};
+  if (roles_[static_cast<std::size_t>(i)].role == Hyperparameter::Role::kLengthscale)
+    return of(priors.lengthscale, kLengthscale, 1.0);
+  return of(priors.signal_stddev, kSignalStddev, 2.0);
 }
 
 double HyperparameterPosterior::log_prior(const VectorXd& theta, VectorXd* gradient) const {
@@ -253,90 +226,6 @@ VectorXd HyperparameterPosterior::draw(Rng& rng) const {
   VectorXd drawn(size());
   for (Index i = 0; i < size(); ++i) drawn[i] = entry(i).mean + entry(i).stddev * rng.normal();
   return drawn.cwiseMax(lower_bound()).cwiseMin(upper_bound());
-}
-
-// Draws from the posterior of the hyperparameters, one coordinate at a time (Neal 2003, "Slice sampling", figures 3 and
-// 5). Draw a level uniformly below the density at the current point. Step out from an interval of the prior's width
-// around the point until both ends lie below the level. Then shrink the interval towards the point until a draw lies
-// above the level.
-namespace {
-
-using Eigen::Index;
-using Eigen::VectorXd;
-
-constexpr int kBurnInSweeps = 10;  // the start is the mode, which is within the bulk of the posterior
-constexpr int kSweepsPerDraw = 3;
-constexpr int kMostSteps = 8;
-
-class SliceSampler {
- public:
-  SliceSampler(const HyperparameterPosterior& posterior, const VectorXd& start, Rng& rng)
-      : posterior_(posterior),
-        lower_(posterior.lower_bound()),
-        upper_(posterior.upper_bound()),
-        theta_(start.cwiseMax(lower_).cwiseMin(upper_)),
-        density_(posterior.log_density(theta_, nullptr)),
-        rng_(rng) {
-    if (!std::isfinite(density_)) throw std::domain_error("no likelihood where the sampling is to start");
-  }
-
-  void sweep() {
-    for (Index i = 0; i < theta_.size(); ++i) update(i);
-  }
-  const VectorXd& theta() const { return theta_; }
-
- private:
-  // The density is 0 outside the box and wherever the covariance cannot be factorised.
-  double density_at(Index i, double value) {
-    if (value < lower_[i] || value > upper_[i]) return -HUGE_VAL;
-    VectorXd moved = theta_;
-    moved[i] = value;
-    const double density = posterior_.log_density(moved, nullptr);
-    return std::isfinite(density) ? density : -HUGE_VAL;
-  }
-
-  void update(Index i) {
-    constexpr double kWidth = 1.0;  // about a stddev of the default priors
-    const double level = density_ + std::log(1.0 - rng_.uniform());
-    double left = theta_[i] - kWidth * rng_.uniform();
-    double right = left + kWidth;
-    const int steps_left = static_cast<int>(rng_.below(kMostSteps));
-    for (int step = 0; step < steps_left && density_at(i, left) > level; ++step) left -= kWidth;
-    for (int step = 0; step < kMostSteps - 1 - steps_left && density_at(i, right) > level; ++step) right += kWidth;
-    constexpr int kMostShrinks = 100;  // if rounding leaves no draw above the level, the point stays
-    for (int shrink = 0; shrink < kMostShrinks; ++shrink) {
-      const double drawn = left + (right - left) * rng_.uniform();
-      const double density = density_at(i, drawn);
-      if (density >= level) {
-        theta_[i] = drawn;
-        density_ = density;
-        return;
-      }
-      (drawn < theta_[i] ? left : right) = drawn;
-    }
-  }
-
-  const HyperparameterPosterior& posterior_;
-  VectorXd lower_;
-  VectorXd upper_;
-  VectorXd theta_;
-  double density_;
-  Rng& rng_;
-};
-
-}  // namespace
-
-std::vector<VectorXd> sample_hyperparameters(const GpStructure& structure, const Observations& observations,
-                                             const VectorXd& start, int count, Rng& rng) {
-  const HyperparameterPosterior posterior(structure, observations);
-  SliceSampler sampler(posterior, start, rng);
-  for (int sweep = 0; sweep < kBurnInSweeps; ++sweep) sampler.sweep();
-  std::vector<VectorXd> draws;
-  for (int draw = 0; draw < count; ++draw) {
-    for (int sweep = 0; sweep < kSweepsPerDraw; ++sweep) sampler.sweep();
-    draws.push_back(sampler.theta());
-  }
-  return draws;
 }
 
 }  // namespace krigtune::surrogate

@@ -1,17 +1,10 @@
-// Maps from outputs y to latent z in which a Gaussian process is a fair model, and the distribution of y if z is
-// Gaussian.
+// Maps from outputs y to latent z in which a Gaussian process is a fair model.
 //
-//   log:          z = log y;   E[y] = exp(m + v / 2)
+//   log:          z = log y
 //   rank-robust:  z = y at and above the median M; below, a value of mid-rank r among n becomes
 //                 z = M + s Phi^-1((r - 1/2) / n),   s^2 = mean of (y - M)^2 over the values y >= M
 //                 (the normal scores of the lower half of a Gaussian whose upper half is as wide as the data's: the
 //                 half-rank warping of Vizier, Song et al. 2022, "Open Source Vizier"), linear between these knots
-//
-// With slopes b_k = dy/dz below and above knot t_k, from_latent is the line above M minus hinges, so
-//
-//   E[y] = m - sum_k (b_k^below - b_k^above) sd h((t_k - m) / sd),   h(u) = phi(u) + u Phi(u) = E[(u + eps)_+]
-//
-// for z ~ Normal(m, sd^2). Knots far below m contribute nothing, and nothing cancels there.
 #include "krigtune/surrogate/output_transform.h"
 
 #include <algorithm>
@@ -22,7 +15,6 @@
 
 #include "core/error.h"
 #include "krigtune/surrogate/success_model.h"
-#include "vector_unit/normal_tails.h"
 
 namespace krigtune::surrogate {
 namespace {
@@ -37,9 +29,9 @@ class Broken {
  public:
   Broken(const Knots& from, const Knots& to) : from_(from), to_(to) {}
 
-  /// Returns the slope of the piece that ends at knot i; i = size means the last ray.
+  /// Returns the slope of the piece that ends at knot i.
   double slope(std::size_t i) const {
-    if (i == from_.size() || from_.size() == 1) return 1.0;
+    if (from_.size() == 1) return 1.0;
     if (i == 0) return (to_.back() - to_.front()) / (from_.back() - from_.front());
     return (to_[i] - to_[i - 1]) / (from_[i] - from_[i - 1]);
   }
@@ -126,19 +118,6 @@ double OutputTransform::latent_variance(double value, double variance) const {
   const double stddev = std::sqrt(variance);
   const double half = 0.5 * (to_latent(value + stddev) - to_latent(value - stddev));
   return half * half;
-}
-
-double OutputTransform::output_mean(double mean, double variance) const {
-  assert(variance >= 0.0);
-  if (kind_ == Kind::kIdentity) return mean;
-  if (kind_ == Kind::kLog) return std::exp(mean + 0.5 * variance);
-  const double stddev = std::sqrt(variance);
-  if (stddev == 0.0) return from_latent(mean);
-  const Broken line(latent_knots_, value_knots_);
-  double result = mean;
-  for (std::size_t i = latent_knots_.size(); i-- > 0;)
-    result -= (line.slope(i) - line.slope(i + 1)) * stddev * mean_excess((latent_knots_[i] - mean) / stddev);
-  return result;
 }
 
 double OutputTransform::output_quantile(double mean, double variance, double probability) const {

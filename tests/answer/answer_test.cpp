@@ -79,6 +79,55 @@ TEST(Answer, CallsTheReferenceTheUsersOwnWhereItMeasuredTheBaseline) {
   EXPECT_FALSE(answer_for(history).reference->is_own);
 }
 
+TEST(Answer, SaysWhyGainsAreNotRelativeToTheBaseline) {
+  const auto note = [](const session::Session& session, const search::History& history) {
+    return answer_of(session, history, std::nullopt).reference_note;
+  };
+  const std::string rest = "; gains are relative to trial 1, the first that succeeded";
+  search::History history = {
+      trial_record(0, configuration(2, 2, false), trial::OutOfMemory{std::nullopt, true}, "baseline"),
+      trial_record(1, configuration(3, 2, false), measured_samples(50.0))};
+  EXPECT_EQ(note(bench_session(), all_outcomes()), "");
+  EXPECT_EQ(note(bench_session(), history), "the baseline failed" + rest);
+  history[0].outcome.reset();
+  EXPECT_EQ(note(bench_session(), history), "the baseline has no result yet" + rest);
+  history[0].outcome = trial::Failed{trial::FailureReason::kInterrupted, 1, ""};
+  EXPECT_EQ(note(bench_session(), history), "the baseline has no result yet" + rest);
+  history[0].proposal.strategy = "optuna";
+  EXPECT_EQ(note(bench_session(), history), "the baseline was not tried" + rest);
+  session::Session without = bench_session();
+  without.baseline.reset();
+  EXPECT_EQ(note(without, history), "the session has no baseline" + rest);
+}
+
+TEST(Answer, KnowsTheReferencesConfigurationInARepetitionOfIt) {
+  search::History history = all_outcomes();
+  history.push_back(trial_record(7, configuration(2, 2, false), measured_samples(130.0), search::kRepeatStrategy));
+  search::Recommendation best = recommendation();
+  EXPECT_FALSE(answer_for(history, best).is_reference);
+  best.trial = 7;  // the baseline's best measurement
+  best.configuration = history[7].proposal.configuration;
+  EXPECT_TRUE(answer_for(history, best).is_reference);
+  EXPECT_FALSE(answer_of(bench_session(), history, std::nullopt).is_reference);
+}
+
+TEST(TrialGains, AreRelativeToTheReferenceAndEmptyForTrialsWithoutAValue) {
+  const search::History history = all_outcomes();  // trial 0 measured 100, trial 5 measured 125
+  const answer::TrialGains gains(bench_session().objective, history);
+  ASSERT_TRUE(gains.reference());
+  EXPECT_EQ(gains.reference()->trial, 0);
+  EXPECT_TRUE(gains.reference()->is_own);
+  EXPECT_DOUBLE_EQ(gains(history[0]).value(), 1.0);
+  EXPECT_DOUBLE_EQ(gains(history[5]).value(), 1.25);
+  EXPECT_FALSE(gains(history[1])) << "it ran out of memory";
+  EXPECT_FALSE(gains(history[4])) << "it has a bound only";
+  const answer::TrialGains over_the_best(bench_session().objective, history, answer::Reference{5, false});
+  EXPECT_DOUBLE_EQ(over_the_best(history[0]).value(), 0.8);
+  const answer::TrialGains none(bench_session().objective, {});
+  EXPECT_FALSE(none.reference());
+  EXPECT_FALSE(none(history[0]));
+}
+
 TEST(Answer, HasARunnerUpThatIsWithinNoiseInsideTheIntervalOfTheBestOnly) {
   for (const auto& [value, expected] : {std::pair(121.0, true), std::pair(119.0, false), std::pair(130.0, true)}) {
     search::History history = all_outcomes();
@@ -108,6 +157,18 @@ TEST(Answer, HasTheLastOutlookThatAProposalStated) {
   history[4].proposal.outlook->regret_bound = 0.25;
   EXPECT_EQ(answer_for(history).outlook->trial, 4);
   EXPECT_EQ(answer_for(history).outlook->outlook.regret_bound, 0.25);
+}
+
+// The same configuration was measured in two runs, and the second value is 1.8 times worse.
+TEST(Answer, RemarksThatTheMachineHasBecomeSlower) {
+  search::History history = {trial_record(0, configuration(2, 2, false), measured_samples(18.0), "baseline"),
+                             trial_record(1, configuration(2, 2, false), measured_samples(10.0))};
+  EXPECT_TRUE(answer_of(bench_session(), history, std::nullopt).remarks.empty());
+  history[1].proposal.run = 1;
+  const std::vector<answer::Remark> remarks = answer_of(bench_session(), history, std::nullopt).remarks;
+  ASSERT_EQ(remarks.size(), 1U);
+  EXPECT_STREQ(remarks.front().name, "machine");
+  EXPECT_NE(remarks.front().text.find("1.8 times slower"), std::string::npos);
 }
 
 TEST(Answer, NamesTheEmulatedNetwork) {

@@ -18,6 +18,7 @@ TEST(UserError, IsOneLineThatNoTerminalObeys) {
   EXPECT_EQ(line_of("a\nb\tc\033[2Jd\x7f", "\r"), "a\\nb\\x09c\\x1b[2Jd\\x7f; \\x0d");
   EXPECT_EQ(line_of("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\xb0"), "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8d\xb0");
   EXPECT_EQ(line_of("\xff \xc3( \xe2\x82"), "\\xff \\xc3( \\xe2\\x82");
+  EXPECT_EQ(line_of("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // half of a surrogate pair
 }
 
 TEST(UserError, QuotesNoMegabyte) {

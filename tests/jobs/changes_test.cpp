@@ -62,7 +62,8 @@ class Changes : public testing::Test {
     return {{"micro_batch", micro}, {"lr", lr}, {"amp", amp}, {"workers", workers}, {"kept", std::int64_t{1}}};
   }
   std::string page() const {
-    const report::RunView run{session_, history_, "t", {}, directory_ / "run", {}, best_};
+    const report::RunView run{
+        session_, history_, "t", {}, directory_ / "run", {}, answer::answer_of(session_, history_, best_)};
     return jobs::changes_of_job(run).value_or("none");
   }
 

@@ -21,8 +21,13 @@ class ReportPage : public testing::Test {
     const run::Prepared prepared(std::move(session));
     const auto best =
         history.size() > 1000 ? recommendation() : search::recommend(prepared.session, prepared.candidates, history, 7);
-    const report::RunView run{prepared.session,  history, name, {search::StrategyKind::kBayes, 7},
-                              directory_.path(), {},      best};
+    const report::RunView run{prepared.session,
+                              history,
+                              name,
+                              {search::StrategyKind::kBayes, 7},
+                              directory_.path(),
+                              {},
+                              answer::answer_of(prepared.session, history, best)};
     return page::report_page(
         {run, prepared.candidates, prepared.filter, "The budget is spent", "today", directory_.path(), compared});
   }
@@ -138,6 +143,17 @@ TEST_F(ReportPage, OfNothingAndOfOneTrialIsAPageToo) {
       page_of(bench_session(), {trial_record(0, configuration(2, 2, false), measured_samples(100.0), "baseline")});
   expect_whole(one);
   EXPECT_NE(one.find("What you have is the best that was found."), std::string::npos);
+}
+
+TEST_F(ReportPage, RecommendsWhatYouHaveIfARepetitionOfItIsTheBest) {
+  const space::Configuration own = configuration(2, 2, false);
+  const std::string page =
+      page_of(bench_session(), {trial_record(0, own, measured_samples(100.0, 1.5), "baseline"),
+                                trial_record(1, configuration(3, 4, true), measured_samples(50.0, 1.5)),
+                                trial_record(2, own, measured_samples(104.0, 1.5), search::kRepeatStrategy)});
+  EXPECT_NE(page.find("What you have is the best that was found."), std::string::npos);
+  EXPECT_NE(page.find("It measured 102 samples/s, the mean of 2 trials."), std::string::npos);
+  EXPECT_EQ(page.find("times as fast as"), std::string::npos);
 }
 
 TEST_F(ReportPage, StaysSmall) {

@@ -13,8 +13,13 @@ namespace {
 std::string page_of(const search::History& history) {
   const TemporaryDirectory directory;
   const run::Prepared prepared(bench_session());
-  const report::RunView run{prepared.session, history, "job",           {search::StrategyKind::kBayes, 7},
-                            directory.path(), {},      recommendation()};
+  const report::RunView run{prepared.session,
+                            history,
+                            "job",
+                            {search::StrategyKind::kBayes, 7},
+                            directory.path(),
+                            {},
+                            answer::answer_of(prepared.session, history, recommendation())};
   return page::report_page(
       {run, prepared.candidates, prepared.filter, "The budget is spent", "today", directory.path()});
 }

@@ -132,6 +132,21 @@ TEST(AccelerateOfFsdp, IsFsdpByTheRecipeWhereThereIsNoWorkload) {
   EXPECT_EQ(value_of(two, "mixed_precision"), "absent");
 }
 
+TEST(ExportsByRecipe, SayThatTheyAreTranslatedUnlessTrialsRanWithTheProgram) {
+  const session::Session session = fsdp_session();
+  for (const auto& [format, file] : {std::pair("megatron", "megatron_args.sh"), {"torchtitan", "torchtitan.toml"}}) {
+    session::Session own = session;
+    runner::CommandSpec command;
+    command.recipe = format;
+    own.runner = command;
+    for (const bool is_own : {true, false}) {
+      const result::Export made = exported(format, is_own ? own : session, configuration(0, 2, true));
+      EXPECT_EQ(text_of(made, file).find("; translated: no trial ran with this program.") == std::string::npos, is_own);
+      EXPECT_EQ(made.files.front().use.find("; translated:") == std::string::npos, is_own) << format;
+    }
+  }
+}
+
 TEST(Torchtitan, SaysInItsFileAndInItsFlagsWhatWasTuned) {
   const session::Session session = fsdp_session();
   space::Configuration best = configuration(2, 2, true);

@@ -90,9 +90,14 @@ inline search::Recommendation best_of(const journal::Trial& trial, double value,
 }
 
 inline report::RunView run_view(const session::Session& session, const search::History& history,
-                                std::optional<search::Recommendation> best) {
-  return {session,        history, "fixture", {search::StrategyKind::kBayes, 7}, "/runs/it's", "/opt/krigtune-bench",
-          std::move(best)};
+                                const std::optional<search::Recommendation>& best) {
+  return {session,
+          history,
+          "fixture",
+          {search::StrategyKind::kBayes, 7},
+          "/runs/it's",
+          "/opt/krigtune-bench",
+          answer::answer_of(session, history, best)};
 }
 
 }  // namespace krigtune

@@ -4,7 +4,9 @@
 
 #include "core/csv.h"
 #include "core/files.h"
+#include "result/export.h"
 #include "result/report_fixtures.h"
+#include "result/trial_table.h"
 #include "trial/temporary_directory.h"
 
 namespace krigtune::result_files_test {
@@ -124,6 +126,19 @@ TEST(BestJson, CountsNoTrialThatTheEnvironmentFailed) {
   }
   const Json json = parse_json(text_of("best.json", run_view(session, history, recommendation())).value(), "written");
   EXPECT_EQ(json["trials"], parse_json(R"({"ok": 2, "oom": 2, "failed": 1, "bounded": 1})", "expected"));
+}
+
+// Whoever shows the result shows them, without knowing what they are about.
+TEST(Remarks, AreInBestJsonTheSummaryAndTheNotesOfTheTable) {
+  const session::Session session = bench_session();
+  const search::History history = all_outcomes();
+  report::RunView run = run_view(session, history, recommendation());
+  EXPECT_FALSE(parse_json(text_of("best.json", run).value(), "written").contains("weather"));
+  run.answer.remarks = {{"weather", "It rained on the last trials."}};
+  EXPECT_EQ(parse_json(text_of("best.json", run).value(), "written")["weather"], "It rained on the last trials.");
+  EXPECT_NE(result::export_markdown(run, "/export").files.front().text.find("\nIt rained on the last trials.\n"),
+            std::string::npos);
+  EXPECT_EQ(result::trial_table(run).notes.front(), "It rained on the last trials.");
 }
 
 TEST(BestJson, IsLabelledWhereTheNetworkIsEmulated) {

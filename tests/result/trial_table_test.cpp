@@ -39,16 +39,6 @@ TEST(TrialTable, IsLabelledWhereTheNetworkIsEmulated) {
   }
 }
 
-TEST(TrialTable, SaysWhatGainsAreRelativeToWhenTheBaselineIsNotOk) {
-  const session::Session session = bench_session();
-  const search::History history = {
-      trial_record(0, configuration(2, 2, false), trial::OutOfMemory{std::nullopt, true}, "baseline"),
-      trial_record(1, configuration(3, 2, false), measured_samples(50.0))};
-  EXPECT_EQ(result::reference_note(session, answer::answer_of(session, history, std::nullopt)),
-            "the baseline failed; gains are relative to trial 1, the first that succeeded");
-  EXPECT_EQ(result::reference_note(session, answer::answer_of(session, all_outcomes(), std::nullopt)), "");
-}
-
 TEST(Labels, GiveBenchValuesTheirUnitsAndTableValuesNone) {
   session::Session session = bench_session();
   EXPECT_EQ(report::value_text(session, 12.345), "12.35 samples/s");

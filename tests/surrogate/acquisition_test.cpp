@@ -54,11 +54,8 @@ void expect_acquisition_contract(const surrogate::Acquisition& acquisition) {
 
 TEST(Acquisitions, MeetTheContract) {
   expect_acquisition_contract(*surrogate::make_log_expected_improvement(1.0));
-  expect_acquisition_contract(*surrogate::make_upper_confidence_bound(4.0));
-  expect_acquisition_contract(*surrogate::make_lower_confidence_bound(2.0));
   expect_acquisition_contract(*surrogate::make_log_probability_above(0.5));
   expect_acquisition_contract(*surrogate::make_log_probability_below(0.5));
-  expect_acquisition_contract(*surrogate::make_per_unit_cost());
 }
 
 /// Returns log of the integral of t N(best + t; mean, stddev^2) over t > 0, by Simpson's rule.
@@ -101,11 +98,6 @@ TEST(LogExpectedImprovement, DoesNotDependOnTheUnit) {
   }
 }
 
-TEST(ConfidenceBounds, AreTheMeanAndStddevs) {
-  EXPECT_LE(error(surrogate::make_upper_confidence_bound(4.0)->at(1.5, 0.25).value, 2.5), 1e-15);
-  EXPECT_LE(error(surrogate::make_lower_confidence_bound(4.0)->at(1.5, 0.25).value, 0.5), 1e-15);
-}
-
 TEST(LogProbability, IsThatOfTheNormalDistribution) {
   // Phi(1) = 0.841344746068542948585 (mpmath).
   const double one = std::log(0.841344746068542948585);
@@ -116,18 +108,6 @@ TEST(LogProbability, IsThatOfTheNormalDistribution) {
     const double below = surrogate::make_log_probability_below(1.0)->at(mean, 2.0).value;
     EXPECT_LE(std::abs(std::exp(above) + std::exp(below) - 1.0), 1e-14);
   }
-}
-
-TEST(PerUnitCost, DividesByTheExpectedCost) {
-  // E[exp f] by the trapezoidal rule, which is exact up to rounding for a Gaussian.
-  const double mean = 0.7;
-  const double stddev = 0.6;
-  double sum = 0.0;
-  for (int i = -2000; i <= 2000; ++i) {
-    const double z = 0.01 * i;
-    sum += 0.01 * std::exp(mean + stddev * z - 0.5 * z * z) / std::sqrt(2.0 * std::numbers::pi);
-  }
-  EXPECT_LE(error(surrogate::make_per_unit_cost()->at(mean, stddev * stddev).value, -std::log(sum)), 1e-12);
 }
 
 std::shared_ptr<const surrogate::GaussianProcess> process_of(std::uint64_t seed, double noise_stddev,
@@ -145,12 +125,11 @@ std::shared_ptr<const surrogate::GaussianProcess> process_of(std::uint64_t seed,
   return process;
 }
 
-/// Improvement subject to two constraints, per unit cost: terms of four processes.
+/// Improvement subject to two constraints: terms of three processes.
 std::vector<surrogate::ScoreTerm> full_terms(std::optional<double> best_feasible) {
   return surrogate::constrained_improvement(process_of(1, 0.05, surrogate::KernelKind::kMatern52), best_feasible,
                                             {{process_of(2, 0.05, surrogate::KernelKind::kMatern52), 0.4},
-                                             {process_of(3, 0.1, surrogate::KernelKind::kSquaredExponential), 0.2}},
-                                            process_of(4, 0.1, surrogate::KernelKind::kMatern32));
+                                             {process_of(3, 0.1, surrogate::KernelKind::kSquaredExponential), 0.2}});
 }
 
 TEST(Score, IsTheSumOfItsTerms) {
@@ -193,22 +172,7 @@ TEST(Score, HasTheGradientOfItsDifferences) {
   }
 }
 
-TEST(Score, AddsOtherScores) {
-  const std::vector<surrogate::ScoreTerm> all = full_terms(0.5);
-  const std::vector<surrogate::ScoreTerm> rest(all.begin() + 1, all.end());
-  const surrogate::Score together(all);
-  const surrogate::Score apart({all[0]}, {std::make_shared<surrogate::Score>(rest)});
-  Rng rng(13, 0);
-  const surrogate::Points at = random_points(rng, 20, 2, 1);
-  EXPECT_LE((together.values(at) - apart.values(at)).cwiseAbs().maxCoeff(), 1e-11);
-  VectorXd want;
-  VectorXd got;
-  together.value_with_gradient(at.slice(3, 1), want);
-  apart.value_with_gradient(at.slice(3, 1), got);
-  EXPECT_LE((want - got).cwiseAbs().maxCoeff(), 1e-10 * (1.0 + want.norm()));
-}
-
-TEST(ConstrainedImprovement, IsTheProductOfImprovementAndProbabilitiesOverCost) {
+TEST(ConstrainedImprovement, IsTheProductOfImprovementAndProbabilities) {
   const auto terms = full_terms(0.5);
   Rng rng(11, 0);
   const surrogate::Points at = random_points(rng, 40, 2, 1);
@@ -219,19 +183,18 @@ TEST(ConstrainedImprovement, IsTheProductOfImprovementAndProbabilitiesOverCost) 
   };
   const Eigen::ArrayXd first = standard(terms[1], 0.4);
   const Eigen::ArrayXd second = standard(terms[2], 0.2);
-  const surrogate::Prediction cost = terms[3].model->predict(at);
   const VectorXd improvement = surrogate::log_expected_improvement(terms[0].model->predict(at), 0.5);
   for (Index i = 0; i < at.size(); ++i) {
     const double probability =
         0.25 * std::erfc(-first[i] / std::numbers::sqrt2) * std::erfc(-second[i] / std::numbers::sqrt2);
-    const double want = std::exp(improvement[i]) * probability / std::exp(cost.mean[i] + 0.5 * cost.variance[i]);
+    const double want = std::exp(improvement[i]) * probability;
     EXPECT_LE(std::abs(got[i] - want), 1e-9 * want);
   }
 }
 
 TEST(ConstrainedImprovement, IsTheProbabilityWhileNothingFeasibleIsKnown) {
   const auto without = full_terms(std::nullopt);
-  ASSERT_EQ(without.size(), 3U);
+  ASSERT_EQ(without.size(), 2U);
   const auto with = full_terms(0.5);
   Rng rng(12, 0);
   const surrogate::Points at = random_points(rng, 40, 2, 1);

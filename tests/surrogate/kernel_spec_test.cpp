@@ -1,10 +1,6 @@
 // How kernels are combined, and which specs are refused.
 #include <gtest/gtest.h>
 
-#include <Eigen/Cholesky>
-#include <cmath>
-#include <limits>
-
 #include "surrogate/kernel_specs.h"
 #include "user_error.h"
 
@@ -20,27 +16,6 @@ VectorXd random_theta(Rng& rng, Index size) {
 }
 
 double largest_difference(const MatrixXd& a, const MatrixXd& b) { return (a - b).cwiseAbs().maxCoeff(); }
-
-/// The mode of the loadings' prior.
-VectorXd centre_of(const surrogate::Kernel& kernel, Index ordered_dims, Index category_dims) {
-  const auto parameters = kernel.hyperparameters(ordered_dims, category_dims);
-  VectorXd theta(static_cast<Index>(parameters.size()));
-  for (Index i = 0; i < theta.size(); ++i) theta[i] = parameters[static_cast<std::size_t>(i)].centre;
-  return theta;
-}
-
-/// One point for each level.
-surrogate::Points ordered_levels(int levels) {
-  surrogate::Points points = surrogate::Points::zero(levels, 1, 0);
-  for (int k = 0; k < levels; ++k) points.ordered(k, 0) = static_cast<double>(k) / (levels - 1);
-  return points;
-}
-
-surrogate::Points category_levels(int levels) {
-  surrogate::Points points = surrogate::Points::zero(levels, 0, 1);
-  for (int k = 0; k < levels; ++k) points.categories(k, 0) = k;
-  return points;
-}
 
 TEST(SumKernel, IsTheSumOfItsParts) {
   Rng rng(21, 0);
@@ -134,75 +109,16 @@ TEST(Columns, OfAPartCountAmongThoseOfTheWhole) {
   EXPECT_LE(largest_difference(nested->gram(x, x, theta), flat->gram(x, x, theta)), 0.0);
 }
 
-TEST(FreeGram, StartsAsAnExponentialCorrelationOfOrderedLevels) {
-  for (const int levels : {2, 4, 7}) {
-    const auto kernel = surrogate::make_kernel(free_gram_spec(levels));
-    const surrogate::Points all = ordered_levels(levels);
-    const MatrixXd k = kernel->gram(all, all, centre_of(*kernel, 1, 0));
-    for (Index a = 0; a < levels; ++a)
-      for (Index b = 0; b < levels; ++b)
-        EXPECT_NEAR(k(a, b), std::exp(-std::abs(all.ordered(a, 0) - all.ordered(b, 0))), 1e-14);
-  }
-}
-
-TEST(FreeGram, StartsWithEqualCorrelationsOfCategories) {
-  const auto kernel = surrogate::make_kernel(free_gram_spec(5));
-  const surrogate::Points all = category_levels(5);
-  const MatrixXd k = kernel->gram(all, all, centre_of(*kernel, 0, 1));
-  const MatrixXd expected =
-      MatrixXd::Constant(5, 5, std::exp(-1.0)) + (1.0 - std::exp(-1.0)) * MatrixXd::Identity(5, 5);
-  EXPECT_LE(largest_difference(k, expected), 1e-14);
-}
-
-TEST(FreeGram, HoldsAnyPositiveDefiniteMatrix) {
-  MatrixXd wanted(3, 3);
-  wanted << 2.0, -1.2, 0.3, -1.2, 1.0, 0.1, 0.3, 0.1, 0.5;
-  const MatrixXd f = wanted.llt().matrixL();
-  VectorXd theta(6);
-  theta << std::log(f(0, 0)), f(1, 0), std::log(f(1, 1)), f(2, 0), f(2, 1), std::log(f(2, 2));
-  const auto kernel = surrogate::make_kernel(free_gram_spec(3));
-  for (const surrogate::Points& all : {ordered_levels(3), category_levels(3)})
-    EXPECT_LE(largest_difference(kernel->gram(all, all, theta), wanted), 1e-15);
-}
-
-TEST(FreeGram, RefusesWhatIsNoLevel) {
-  const auto kernel = surrogate::make_kernel(free_gram_spec(4));
-  const VectorXd theta = centre_of(*kernel, 1, 0);
-  surrogate::Points x = ordered_levels(4);
-  const auto error = [&] { return user_error_of([&] { kernel->diagonal(x, theta); }); };
-  x.ordered(1, 0) = 0.333333333;  // as rounded in a file
-  EXPECT_EQ(error(), "no error");
-  x.ordered(1, 0) = 0.5;
-  EXPECT_EQ(error(), "the ordered value 0.500000 is none of the 4 levels of a free Gram matrix; they are k / 3");
-  for (const double value : {-1.0 / 3.0, 4.0 / 3.0, std::numeric_limits<double>::quiet_NaN(), 1e300}) {
-    x.ordered(1, 0) = value;
-    EXPECT_NE(error(), "no error") << value;
-  }
-  surrogate::Points c = category_levels(4);
-  for (const int index : {-1, 4}) {
-    c.categories(2, 0) = index;
-    EXPECT_EQ(user_error_of([&] { kernel->gram(c, c, theta); }),
-              "category index " + std::to_string(index) + " is none of the 4 levels of a free Gram matrix");
-  }
-}
-
 TEST(KernelSpec, IsRefusedWithTheReasonAndThePlace) {
   const auto error = [](const surrogate::KernelSpec& spec) {
     return user_error_of([&] { surrogate::make_kernel(spec); });
   };
   surrogate::KernelSpec parts_of_none = spec_of(kMatern52);
   parts_of_none.parts = {spec_of(kMatern52), spec_of(kLinear)};
-  surrogate::KernelSpec levels_of_none = spec_of(kMatern32);
-  levels_of_none.levels = 3;
   const std::vector<std::pair<surrogate::KernelSpec, std::string>> bad = {
       {spec_of(kSum), "kernel: a sum or product needs two parts or more, not 0"},
       {product_of({spec_of(kLinear)}), "kernel: a sum or product needs two parts or more, not 1"},
       {parts_of_none, "kernel: only a sum or product has parts"},
-      {levels_of_none, "kernel: only a free Gram matrix has levels"},
-      {spec_of(kFreeGram), "kernel: a free Gram matrix has 2 to 32 levels, not 0"},
-      {free_gram_spec(1), "kernel: a free Gram matrix has 2 to 32 levels, not 1"},
-      {free_gram_spec(33), "kernel: a free Gram matrix has 2 to 32 levels, not 33"},
-      {free_gram_spec(3, {false, {0}, {0}}), "kernel: a free Gram matrix looks at one column, not at 2"},
       {spec_of(kLinear, {false, {0}, {0}}), "kernel: a linear kernel looks at ordered columns only"},
       {spec_of(kMatern52, {true, {0}, {}}),
        "kernel: columns are named although columns.all is true; set columns.all = false"},
@@ -210,8 +126,8 @@ TEST(KernelSpec, IsRefusedWithTheReasonAndThePlace) {
       {spec_of(kMatern52, ordered_columns({-1, 2})), "kernel: ordered column -1 is negative"},
       {spec_of(kMatern52, ordered_columns({2, 0, 2})), "kernel: ordered column 2 is named twice"},
       {spec_of(kMatern52, category_columns({1, 1})), "kernel: category column 1 is named twice"},
-      {sum_of({spec_of(kMatern52), product_of({spec_of(kLinear), free_gram_spec(0)})}),
-       "kernel.parts[1].parts[1]: a free Gram matrix has 2 to 32 levels, not 0"},
+      {sum_of({spec_of(kMatern52), product_of({spec_of(kLinear), spec_of(kSum)})}),
+       "kernel.parts[1].parts[1]: a sum or product needs two parts or more, not 0"},
       {spec_of(static_cast<surrogate::KernelKind>(99)), "kernel: there is no such kind"},
   };
   for (const auto& [spec, message] : bad) EXPECT_EQ(error(spec), message);
@@ -225,8 +141,6 @@ TEST(KernelSpec, IsRefusedForPointsThatLackItsColumns) {
   EXPECT_EQ(error(selecting, 4, 2), "no error");
   EXPECT_EQ(error(selecting, 3, 2), "a kernel looks at ordered column 3 of points that have 3; columns count from 0");
   EXPECT_EQ(error(selecting, 4, 1), "a kernel looks at category column 1 of points that have 1; columns count from 0");
-  EXPECT_EQ(error(free_gram_spec(3), 1, 1),
-            "a free Gram matrix looks at one column, not at 2; name the one in its columns");
   EXPECT_EQ(error(spec_of(kLinear), 0, 2),
             "a linear kernel looks at ordered columns, and there are none; use it on points that have some");
   const surrogate::Points points = surrogate::Points::zero(2, 3, 2);

@@ -10,19 +10,15 @@
 namespace krigtune {
 
 inline surrogate::KernelSpec spec_of(surrogate::KernelKind kind, surrogate::Columns columns = {}) {
-  return {kind, std::move(columns), 0, {}};
-}
-
-inline surrogate::KernelSpec free_gram_spec(int levels, surrogate::Columns columns = {}) {
-  return {surrogate::KernelKind::kFreeGram, std::move(columns), levels, {}};
+  return {kind, std::move(columns), {}};
 }
 
 inline surrogate::KernelSpec sum_of(std::vector<surrogate::KernelSpec> parts, surrogate::Columns columns = {}) {
-  return {surrogate::KernelKind::kSum, std::move(columns), 0, std::move(parts)};
+  return {surrogate::KernelKind::kSum, std::move(columns), std::move(parts)};
 }
 
 inline surrogate::KernelSpec product_of(std::vector<surrogate::KernelSpec> parts, surrogate::Columns columns = {}) {
-  return {surrogate::KernelKind::kProduct, std::move(columns), 0, std::move(parts)};
+  return {surrogate::KernelKind::kProduct, std::move(columns), std::move(parts)};
 }
 
 inline surrogate::Columns ordered_columns(std::vector<Eigen::Index> ordered) { return {false, std::move(ordered), {}}; }
@@ -36,16 +32,11 @@ struct KernelCase {
   surrogate::KernelSpec spec;
   int ordered;
   int categories;
-  std::string roles;  ///< roles in theta: l lengthscale, s signal variance, f loading
-  int levels = 0;     ///< levels of every ordered value; 0: continuous
+  std::string roles;  ///< roles in theta: l lengthscale, s signal variance
 
   /// Category indices are 0, 1 and 2.
   surrogate::Points random_points(Rng& rng, int count) const {
-    surrogate::Points points = reference::random_points(rng, count, ordered, categories);
-    if (levels > 0)
-      for (double& value : points.ordered.reshaped())
-        value = static_cast<double>(rng.below(static_cast<std::uint64_t>(levels))) / (levels - 1);
-    return points;
+    return reference::random_points(rng, count, ordered, categories);
   }
 };
 
@@ -64,10 +55,6 @@ inline std::vector<KernelCase> kernel_cases() {
   cases.push_back({"linear 1+0", spec_of(kLinear), 1, 0, "ls"});
   cases.push_back({"linear 5+1", spec_of(kLinear), 5, 1, "llllls"});
   cases.push_back({"linear on columns", spec_of(kLinear, ordered_columns({1})), 3, 0, "ls"});
-  cases.push_back({"free Gram of a category", free_gram_spec(3), 0, 1, "ffffff"});
-  cases.push_back({"free Gram of two levels", free_gram_spec(2), 1, 0, "fff", 2});
-  cases.push_back({"free Gram of an ordered column", free_gram_spec(4), 1, 0, "ffffffffff", 4});
-  cases.push_back({"free Gram on columns", free_gram_spec(3, category_columns({1})), 2, 2, "ffffff"});
   cases.push_back({"main effects 2+0", spec_of(kMainEffects), 2, 0, "lls"});
   cases.push_back({"main effects 0+1", spec_of(kMainEffects), 0, 1, "ls"});
   cases.push_back({"main effects 0+2", spec_of(kMainEffects), 0, 2, "lslslls"});
@@ -76,10 +63,10 @@ inline std::vector<KernelCase> kernel_cases() {
   cases.push_back({"sum", sum_of({spec_of(kMatern32), spec_of(kLinear)}), 2, 1, "lllslls"});
   cases.push_back(
       {"product", product_of({spec_of(kMatern52), spec_of(kLinear), spec_of(kSquaredExponential)}), 2, 0, "llsllslls"});
-  cases.push_back({"trend, smooth part and free Gram",
-                   sum_of({spec_of(kLinear), product_of({free_gram_spec(3, category_columns({0})),
+  cases.push_back({"trend, smooth part and category",
+                   sum_of({spec_of(kLinear), product_of({spec_of(kMatern32, category_columns({0})),
                                                          spec_of(kMatern52, ordered_columns({0, 1}))})}),
-                   2, 1, "llsfffffflls"});
+                   2, 1, "llslslls"});
   cases.push_back({"product on columns",
                    product_of({spec_of(kMatern32, ordered_columns({1})), spec_of(kLinear)}, ordered_columns({2, 0})), 3,
                    1, "lslls"});

@@ -66,7 +66,6 @@ void expect_input_gradient_is_the_difference(const surrogate::Kernel& kernel, co
   expect_near(kernel.input_gradient(z, x, theta, weights), differences(z.ordered.row(0).transpose(), sum), scale);
 }
 
-/// Columns with levels are not moved, because they have no derivative.
 void expect_kernel_contract(const KernelCase& specimen) {
   SCOPED_TRACE(specimen.name);
   const auto kernel = surrogate::make_kernel(specimen.spec);
@@ -79,7 +78,7 @@ void expect_kernel_contract(const KernelCase& specimen) {
       kernel->hyperparameters(specimen.ordered, specimen.categories);
   std::string roles;
   for (const surrogate::Hyperparameter& parameter : parameters)
-    roles += parameter.role == Role::kLengthscale ? 'l' : parameter.role == Role::kSignalVariance ? 's' : 'f';
+    roles += parameter.role == Role::kLengthscale ? 'l' : 's';
   EXPECT_EQ(roles, specimen.roles);
   const VectorXd theta = 0.5 * random_vector(rng, static_cast<Index>(parameters.size()));
 
@@ -96,7 +95,7 @@ void expect_kernel_contract(const KernelCase& specimen) {
   const VectorXd eigenvalues = Eigen::SelfAdjointEigenSolver<MatrixXd>(k, Eigen::EigenvaluesOnly).eigenvalues();
   EXPECT_GE(eigenvalues.minCoeff(), -1e-14 * eigenvalues.maxCoeff());
   expect_gradient_is_the_difference(*kernel, x, theta, rng);
-  if (specimen.levels == 0) expect_input_gradient_is_the_difference(*kernel, y.slice(0, 1), x, theta, rng);
+  expect_input_gradient_is_the_difference(*kernel, y.slice(0, 1), x, theta, rng);
 }
 
 // A new kernel adds a line to kernel_cases() and inherits the contract.

@@ -69,23 +69,23 @@ TEST(ReferenceCases, ScikitLearnsMatern52OverFourDimensions) {
   const Case c("matern52");
   VectorXd theta(5);
   theta << c.vector("lengthscale").array().log(), std::log(c.number("signal_variance"));
-  expect_case(c, {surrogate::KernelKind::kMatern52, {}, 0, {}}, surrogate::Mean::zero(), theta);
+  expect_case(c, {surrogate::KernelKind::kMatern52, {}, {}}, surrogate::Mean::zero(), theta);
 }
 
 TEST(ReferenceCases, BoTorchsSquaredExponentialOverTenDimensions) {
   const Case c("squared_exponential");
   VectorXd theta(11);
   theta << c.vector("lengthscale").array().log(), std::log(c.number("signal_variance"));
-  expect_case(c, {surrogate::KernelKind::kSquaredExponential, {}, 0, {}}, surrogate::Mean::zero(), theta);
+  expect_case(c, {surrogate::KernelKind::kSquaredExponential, {}, {}}, surrogate::Mean::zero(), theta);
 }
 
 TEST(ReferenceCases, BoTorchsMatern32TimesCategoriesAndAConstantMean) {
   const Case c("mixed");
-  surrogate::KernelSpec ordered{surrogate::KernelKind::kMatern32, {}, 0, {}};
+  surrogate::KernelSpec ordered{surrogate::KernelKind::kMatern32, {}, {}};
   ordered.columns = {false, {0, 1, 2}, {}};
-  surrogate::KernelSpec categories{surrogate::KernelKind::kSquaredExponential, {}, 0, {}};
+  surrogate::KernelSpec categories{surrogate::KernelKind::kSquaredExponential, {}, {}};
   categories.columns = {false, {}, {0, 1}};
-  const surrogate::KernelSpec product{surrogate::KernelKind::kProduct, {}, 0, {ordered, categories}};
+  const surrogate::KernelSpec product{surrogate::KernelKind::kProduct, {}, {ordered, categories}};
   // exp(-(1/2) sum_j [differs] / l_j^2) corresponds to exp(-(1/c) sum_j [differs] / m_j): l_j^2 = c m_j / 2, here c =
   // 2.
   VectorXd theta(7);

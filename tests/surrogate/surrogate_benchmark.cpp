@@ -61,8 +61,7 @@ void refit_and_score(benchmark::State& state, int dims) {
   int likelihoods = 0;
   for (auto _ : state) {
     surrogate::Surrogate surrogate;
-    Rng rng(3, 0);
-    likelihoods = surrogate.refit(observed, rng, start).evaluations;
+    likelihoods = surrogate.refit(observed, start).evaluations;
     benchmark::DoNotOptimize(
         surrogate::log_expected_improvement(surrogate.predict(problem.candidates), problem.best()).eval());
   }

@@ -71,7 +71,7 @@ TEST(SurrogateTransform, TakesPredictionsBackToValues) {
     const surrogate::Prediction latent = surrogate.predict(data.points);
     const surrogate::OutputTransform& back = surrogate.transform();
     for (Index i = 0; i < data.size(); ++i) {
-      EXPECT_LE(std::abs(back.output_mean(latent.mean[i], latent.variance[i]) / data.values[i] - 1.0), 1e-4);
+      EXPECT_LE(std::abs(back.output_quantile(latent.mean[i], latent.variance[i], 0.5) / data.values[i] - 1.0), 1e-4);
       EXPECT_LE(back.output_quantile(latent.mean[i], latent.variance[i], 0.001), data.values[i] * (1.0 + 1e-4));
       EXPECT_GE(back.output_quantile(latent.mean[i], latent.variance[i], 0.999), data.values[i] * (1.0 - 1e-4));
     }
@@ -142,32 +142,6 @@ TEST(SurrogateTransform, WithoutStandardisationIsTheProcessItself) {
   EXPECT_EQ(surrogate.predict(data.points).mean, gp.predict(data.points).mean);
   EXPECT_EQ(surrogate.scale(), 1.0);
   EXPECT_EQ(surrogate.shift(), 0.0);
-}
-
-TEST(SurrogateAverage, HasTheMomentsOfAnEqualMixture) {
-  const surrogate::Observations data = positive_data();
-  surrogate::SurrogateOptions options = with(Kind::kLog);
-  options.hyperparameter_samples = 7;
-  surrogate::Surrogate surrogate(options);
-  Rng rng(93, 0);
-  surrogate.fit(data, rng);
-  surrogate.append({data.points.slice(0, 1), data.values.head(1), {}});
-  surrogate.believe(data.points.slice(1, 1));
-  ASSERT_EQ(surrogate.processes().size(), 7U);
-  const surrogate::Prediction got = surrogate.predict(data.points);
-  for (Index i = 0; i < data.size(); ++i) {
-    reference::Real mean = 0;
-    reference::Real square = 0;
-    for (const surrogate::GaussianProcess& process : surrogate.processes()) {
-      const surrogate::Prediction one = process.predict(surrogate.standardised(data.points));
-      mean += one.mean[i] / 7.0L;
-      square += (one.variance[i] + static_cast<reference::Real>(one.mean[i]) * one.mean[i]) / 7.0L;
-    }
-    EXPECT_LE(std::abs(got.mean[i] - static_cast<double>(surrogate.shift() + surrogate.scale() * mean)), 1e-12);
-    EXPECT_LE(
-        std::abs(got.variance[i] - static_cast<double>((square - mean * mean)) * surrogate.scale() * surrogate.scale()),
-        1e-12);
-  }
 }
 
 }  // namespace krigtune::surrogate_transform_test

@@ -76,6 +76,8 @@ TEST(FailureText, TheLastTwentyLinesOfStderrElseOfStdout) {
 TEST(FailureText, WhatIsNoTextIsMadeText) {
   EXPECT_EQ(trial::failure_text("", "10%\r50%\r90%\r\nboom"), "90%\nboom");
   EXPECT_EQ(trial::failure_text("", "\x1b[31mred\x1b[0m \x01\x07 \xc3\xa4 \xff\xc3"), "red  \xc3\xa4 ??");
+  // Half of a surrogate pair and an overlong form are no characters either, and JSON refuses them.
+  EXPECT_EQ(trial::failure_text("", "bad \xed\xa0\x80 and \xc0\xaf"), "bad ??? and ??");
   std::string bytes;
   for (int i = 0; i < 4096; ++i) bytes += static_cast<char>(i * 73 % 256);
   EXPECT_NO_THROW(Json(trial::failure_text("", bytes)).dump());

@@ -171,9 +171,7 @@ LossCheck compare_losses(const DsLosses& reference, const DsLosses& best, const 
 
 std::optional<LossCheck> loss_check(const report::RunView& run) {
   const std::optional<DsUserJob> job = run.answer.best ? ds_user_job(run.session) : std::nullopt;
-  if (!run.answer.best || (!job && !measures_losses(run.session)) ||
-      run.answer.best->trial == run.answer.best->reference_trial)
-    return std::nullopt;
+  if (!run.answer.best || (!job && !measures_losses(run.session)) || run.answer.is_reference) return std::nullopt;
   const journal::Trial* best = search::find_trial(run.history, run.answer.best->trial);
   const journal::Trial* reference = search::find_trial(run.history, run.answer.best->reference_trial);
   if (best == nullptr || reference == nullptr) return std::nullopt;

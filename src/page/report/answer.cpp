@@ -13,7 +13,6 @@
 #include "report/trial_lines.h"
 #include "result/export.h"
 #include "result/failure_story.h"
-#include "result/trial_table.h"
 #include "result/writers.h"
 #include "runner/runner.h"
 
@@ -27,9 +26,9 @@ std::string times_text(double factor) { return fmt::format("{:.2f}", factor); }
 std::string headline(const RunFacts& facts) {
   const search::Recommendation& best = *facts.best();
   const bool is_own = facts.answer().reference->is_own;
-  if (best.trial == best.reference_trial) {
+  if (facts.answer().is_reference) {
     return is_own ? "What you have is the best that was found."
-                  : fmt::format("Trial {}, the first, is the best that was found.", best.trial);
+                  : fmt::format("Trial {}, the first, is the best that was found.", best.reference_trial);
   }
   const std::string than =
       is_own ? fmt::format("yours (trial {})", best.reference_trial) : fmt::format("trial {}", best.reference_trial);
@@ -121,7 +120,7 @@ std::string measured(const RunFacts& facts) {
   const search::Recommendation& best = *facts.best();
   std::string text =
       fmt::format("It measured {}{}", facts.value_text(best.value), report::mean_text(best.measurements));
-  if (best.trial != best.reference_trial)
+  if (!facts.answer().is_reference)
     text += fmt::format("; trial {} measured {}{}", best.reference_trial, facts.value_text(best.reference_value),
                         report::mean_text(best.reference_measurements));
   if (facts.answer().has_interval()) {
@@ -149,7 +148,7 @@ std::string peak_memory(const RunFacts& facts) {
   std::string text = fmt::format("A rank takes {}", to_string(*peak));
   if (const auto usable = facts.session().usable_per_rank) text += fmt::format(" of {}", to_string(*usable));
   const std::optional<Bytes> before = peak_of(facts.best()->reference_trial);
-  if (before && facts.best()->trial != facts.best()->reference_trial)
+  if (before && !facts.answer().is_reference)
     text += fmt::format("; with trial {} it took {}", facts.best()->reference_trial, to_string(*before));
   return text;
 }
@@ -189,8 +188,8 @@ std::vector<std::string> reasons(const RunFacts& facts) {
   add(cost(facts));
   if (const auto check = deepspeed::loss_check(run)) add(deepspeed::loss_check_sentence(*check));
   for (const std::string& line : deepspeed::batch_advice_lines(run)) add(line);
-  add(result::reference_note(run.session, facts.answer()));
-  add(facts.answer().machine);
+  add(facts.answer().reference_note);
+  for (const answer::Remark& remark : facts.answer().remarks) add(remark.text);
   return items;
 }
 

@@ -24,7 +24,6 @@
 #include "run/by_hand.h"
 #include "runner/command_result.h"
 #include "runner/replay.h"
-#include "search/trials/run_effects.h"
 #include "session/goodput.h"
 
 namespace krigtune::cli {
@@ -235,12 +234,9 @@ Json told_json(const session::Session& session, const journal::Trial& trial, con
   json["metric"] = session.objective.metric;
   const std::optional<double> value = search::value_of(trial, session.objective);
   json["value"] = json_or_null(value);
-  const std::optional<journal::Trial> reference = search::reference_trial(session.objective, history);
-  json["reference_trial"] = reference ? Json(reference->number) : Json(nullptr);
-  const search::RunEffects effects(session.objective, history);
-  json["gain"] =
-      value ? json_number(search::gain_over(session.objective, *effects.value_of(trial), *effects.value_of(*reference)))
-            : Json(nullptr);
+  const answer::TrialGains gains(session.objective, history);
+  json["reference_trial"] = gains.reference() ? Json(gains.reference()->trial) : Json(nullptr);
+  json["gain"] = json_or_null(gains(trial));
   return json;
 }
 
@@ -302,9 +298,8 @@ std::string told_text(const session::Session& session, const journal::Trial& tri
   const std::string reason = trial::reason_text(*trial.outcome);
   if (value) {
     text += fmt::format(", {}", report::value_or_named_text(session, *value));
-    const journal::Trial reference = *search::reference_trial(session.objective, history);
-    const double comparable = *search::RunEffects(session.objective, history).value_of(trial);
-    text += fmt::format(", {} trial {}", gain_text_of(session.objective, comparable, history), reference.number);
+    const answer::TrialGains gains(session.objective, history);
+    text += fmt::format(", {} trial {}", report::gain_text(gains(trial).value()), gains.reference()->trial);
   } else if (!reason.empty()) {
     text += fmt::format(" ({})", reason);
   }
@@ -338,8 +333,7 @@ int tell(const Context& context) {
 
   const search::History history = journal::read_journal(run::journal_path(directory));
   const report::RunView start{session,        history,   directory_name(directory),
-                              record.options, directory, runner::find_bench(context.console.program),
-                              std::nullopt};
+                              record.options, directory, runner::find_bench(context.console.program)};
   result::ResultFileWriter writer(start, result::make_recommender(session, prepared.candidates, record.options.seed));
   writer.write(history);
   const std::optional<search::Recommendation>& best = writer.best();

@@ -2,8 +2,8 @@
 
 #include <ostream>
 
+#include "answer/answer.h"
 #include "core/processor.h"
-#include "report/labels.h"
 
 namespace krigtune::cli {
 
@@ -18,9 +18,17 @@ Json new_document(const char* command) {
 
 void print(const Context& context, const Json& document) { context.console.out << document.dump(2) << '\n'; }
 
-Json emulated_json(const std::string& label) { return label.empty() ? Json(nullptr) : Json(label); }
+void add_search(Json& document, const session::Session& session, const run::LoopOptions& options) {
+  document["strategy"] = search::to_string(options.strategy);
+  document["seed"] = options.seed;
+  document["metric"] = session.objective.metric;
+  document["emulated_network"] = emulated_json(session);
+}
 
-Json emulated_json(const session::Session& session) { return emulated_json(report::emulated_label(session)); }
+Json emulated_json(const session::Session& session) {
+  const std::string label = answer::emulated_label(session);
+  return label.empty() ? Json(nullptr) : Json(label);
+}
 
 Json step_parts_json(const cost::StepCost& cost) {
   return {{"products_s", cost.products_s},

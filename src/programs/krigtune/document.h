@@ -2,6 +2,7 @@
 #include "core/json.h"
 #include "cost/time/step_cost.h"
 #include "programs/krigtune/command.h"
+#include "run/loop.h"
 #include "session/session.h"
 
 namespace krigtune::cli {
@@ -12,8 +13,10 @@ Json new_document(const char* command);
 /// Prints the document. Nothing else may go to stdout.
 void print(const Context& context, const Json& document);
 
-/// Return the network's label, or null if no network is emulated.
-Json emulated_json(const std::string& label);
+/// Adds which search it was and of what: strategy, seed, metric, emulated network.
+void add_search(Json& document, const session::Session& session, const run::LoopOptions& options);
+
+/// Returns the network's label, or null if no network is emulated.
 Json emulated_json(const session::Session& session);
 
 /// Returns the parts of a predicted step, in seconds.

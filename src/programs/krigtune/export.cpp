@@ -56,7 +56,7 @@ report::RunView only(const report::RunView& run, const search::History& the_tria
   search::Recommendation chosen;
   chosen.trial = the_trial.front().number;
   chosen.configuration = the_trial.front().proposal.configuration;
-  return {run.session, the_trial, run.name, run.options, run.directory, run.bench, chosen};
+  return run.with(the_trial, answer::answer_of(run.session, the_trial, chosen));
 }
 
 result::Export made_of(const report::RunView& run, const std::vector<result::ExportFormat>& formats,

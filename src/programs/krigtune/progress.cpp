@@ -201,7 +201,7 @@ std::vector<std::string> Progress::status_parts() const {
   }
   parts.push_back(failures_);
   parts.push_back(elapsed_text(now_s - began_s_));
-  parts.emplace_back(report::is_emulated(session_) ? "emulated" : "");
+  parts.emplace_back(session_.cluster.emulated_network ? "emulated" : "");
   const double left_s = left_s_.value_or(0.0) - (now_s - left_at_s_);
   if (left_s_ && left_s >= 1.0) parts.push_back(fmt::format("about {} left", seconds_text(left_s)));
   {
@@ -235,41 +235,6 @@ void Progress::remember(const search::History& history) {
   failures_ = failed.empty() ? "" : report::text_of(failed);
   left_s_ = seconds_left(session_, history, jobs_);
   left_at_s_ = clock_.now_s();
-}
-
-void Both::resumed(const search::History& history) {
-  first_.resumed(history);
-  second_.resumed(history);
-}
-
-void Both::trial_begins(const journal::Trial& trial, const search::History& history) {
-  first_.trial_begins(trial, history);
-  second_.trial_begins(trial, history);
-}
-
-void Both::waiting(const journal::Trial& trial) {
-  first_.waiting(trial);
-  second_.waiting(trial);
-}
-
-void Both::trial_lost(const journal::Trial& trial, const std::string& why) {
-  first_.trial_lost(trial, why);
-  second_.trial_lost(trial, why);
-}
-
-void Both::interference(const run::Interference& interference) {
-  first_.interference(interference);
-  second_.interference(interference);
-}
-
-void Both::trial_ended(const journal::Trial& trial, const search::History& history) {
-  first_.trial_ended(trial, history);
-  second_.trial_ended(trial, history);
-}
-
-void Both::session_ended(const search::History& history) {
-  first_.session_ended(history);
-  second_.session_ended(history);
 }
 
 }  // namespace krigtune::cli

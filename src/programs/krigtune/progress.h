@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "programs/krigtune/command_line.h"
@@ -89,22 +90,32 @@ class Progress final : public run::Observer {
   std::vector<Running> running_;
 };
 
-/// Calls two observers one after the other. Both must outlive it.
-class Both final : public run::Observer {
+/// Calls several observers one after the other. They must outlive it.
+class Observers final : public run::Observer {
  public:
-  Both(run::Observer& first, run::Observer& second) : first_(first), second_(second) {}
+  explicit Observers(std::vector<run::Observer*> all) : all_(std::move(all)) {}
 
-  void resumed(const search::History& history) override;
-  void trial_begins(const journal::Trial& trial, const search::History& history) override;
-  void waiting(const journal::Trial& trial) override;
-  void trial_lost(const journal::Trial& trial, const std::string& why) override;
-  void interference(const run::Interference& interference) override;
-  void trial_ended(const journal::Trial& trial, const search::History& history) override;
-  void session_ended(const search::History& history) override;
+  void resumed(const search::History& history) override { call(&Observer::resumed, history); }
+  void trial_begins(const journal::Trial& trial, const search::History& history) override {
+    call(&Observer::trial_begins, trial, history);
+  }
+  void waiting(const journal::Trial& trial) override { call(&Observer::waiting, trial); }
+  void trial_lost(const journal::Trial& trial, const std::string& why) override {
+    call(&Observer::trial_lost, trial, why);
+  }
+  void interference(const run::Interference& interference) override { call(&Observer::interference, interference); }
+  void trial_ended(const journal::Trial& trial, const search::History& history) override {
+    call(&Observer::trial_ended, trial, history);
+  }
+  void session_ended(const search::History& history) override { call(&Observer::session_ended, history); }
 
  private:
-  run::Observer& first_;
-  run::Observer& second_;
+  template <class... Arguments>
+  void call(void (run::Observer::*event)(const Arguments&...), const Arguments&... arguments) const {
+    for (run::Observer* one : all_) (one->*event)(arguments...);
+  }
+
+  std::vector<run::Observer*> all_;
 };
 
 }  // namespace krigtune::cli

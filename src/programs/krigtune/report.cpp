@@ -92,8 +92,7 @@ void ReportWriter::trial_ended(const journal::Trial& /*trial*/, const search::Hi
 
 void ReportWriter::write(const search::History& history, const std::string& state) {
   const double begin_s = clock_.now_s();
-  const report::RunView run{start_.session,   history,      start_.name,    start_.options,
-                            start_.directory, start_.bench, results_.best()};
+  const report::RunView run = start_.with(history, results_.best());
   try {
     write_page(run, prepared_, state, clock_, start_.directory / kReportFile,
                report::curves_beside(start_.directory, start_.session));

@@ -45,10 +45,7 @@ report::TableFormat format_of(const Arguments& arguments) {
 void print_results_json(const Context& context, const report::RunView& run, const report::Table& table) {
   Json json = new_document("results");
   json["directory"] = run.directory.string();
-  json["strategy"] = search::to_string(run.options.strategy);
-  json["seed"] = run.options.seed;
-  json["metric"] = run.session.objective.metric;
-  json["emulated_network"] = emulated_json(run.answer.emulated_network);
+  add_search(json, run.session, run.options);
   json["best_trial"] = run.answer.best ? Json(run.answer.best->trial) : Json(nullptr);
   json["job"] = run.answer.best ? report::job_json(run.answer.best->job) : Json(nullptr);
   if (!table.notes.empty()) json["notes"] = table.notes;

@@ -93,7 +93,6 @@ run::HandRun& ServedRun::hand() {
 
 Json ServedRun::description() {
   const search::History& trials = history();
-  const auto closed = std::count_if(trials.begin(), trials.end(), search::is_closed);
   Json json = {{"protocol", kProtocol}, {"krigtune_version", KRIGTUNE_VERSION}};
   json["directory"] = directory_.string();
   json["strategy"] = search::to_string(options_.strategy);
@@ -106,7 +105,7 @@ Json ServedRun::description() {
     json["parameters"][parameter.name] = space::to_json(parameter);
   json["baseline"] = session().baseline ? space::to_json(*session().baseline) : Json(nullptr);
   json["trials"] = trials.size();
-  json["closed"] = closed;
+  json["closed"] = answer::count_trials(trials).closed;
   json["change"] = change_;
   json["warnings"] = session().warnings;
   return json;
@@ -167,12 +166,9 @@ Json ServedRun::tell(JsonObject params) {
 
 // A model is fitted again when a trial was begun or closed since, as the commands would.
 const search::TrialModel& ServedRun::model() {
-  const auto closed = [](const search::History& trials) {
-    return std::count_if(trials.begin(), trials.end(),
-                         [](const journal::Trial& trial) { return trial.outcome.has_value(); });
-  };
   const search::History& now = history();
-  if (!fitted_ || fitted_->history.size() != now.size() || closed(fitted_->history) != closed(now)) {
+  if (!fitted_ || fitted_->history.size() != now.size() ||
+      answer::ended_trials(fitted_->history) != answer::ended_trials(now)) {
     fitted_ = std::make_unique<Fitted>();
     fitted_->history = now;
     fitted_->model = search::fitted_model(session().objective, prepared_.candidates, fitted_->history, options_.seed);
@@ -187,9 +183,13 @@ std::optional<search::Recommendation> ServedRun::recommendation() {
 
 report::RunView ServedRun::view(const search::History& trials,
                                 const std::optional<search::Recommendation>& best) const {
-  return {session(), trials,     directory_name(directory_),
-          options_,  directory_, runner::find_bench(context_.console.program),
-          best};
+  return {session(),
+          trials,
+          directory_name(directory_),
+          options_,
+          directory_,
+          runner::find_bench(context_.console.program),
+          answer::answer_of(session(), trials, best)};
 }
 
 Json ServedRun::best(const JsonObject& params) {

@@ -10,13 +10,10 @@
 #include "core/text.h"
 #include "core/units.h"
 #include "report/caveat_text.h"
-#include "report/labels.h"
-#include "report/trial_classes.h"
 #include "result/best_reader.h"
 #include "run/earlier_run.h"
 #include "run/loop.h"
 #include "runner/replay.h"
-#include "search/trials/run_effects.h"
 #include "session/goodput.h"
 
 namespace krigtune::cli {
@@ -25,13 +22,6 @@ namespace {
 constexpr double kSecondsPerHour = 3600.0;
 
 }  // namespace
-
-std::string gain_text_of(const session::Objective& objective, double value, const search::History& history) {
-  const std::optional<journal::Trial> reference = search::reference_trial(objective, history);
-  return reference ? report::gain_text(search::gain_over(objective, value,
-                                                         *search::RunEffects(objective, history).value_of(*reference)))
-                   : "";
-}
 
 std::optional<double> seconds_left(const session::Session& session, const search::History& history, int at_a_time) {
   const auto ours = std::count_if(history.begin(), history.end(), [](const journal::Trial& trial) {
@@ -100,9 +90,7 @@ namespace {
 // effects of single changes. For fewer trials the time of a fit does not matter.
 std::optional<search::Recommendation> recommendation_of(const LoadedRun& run) {
   constexpr std::ptrdiff_t kMostFittedAgain = 2000;
-  const auto closed = std::count_if(run.history.begin(), run.history.end(),
-                                    [](const journal::Trial& trial) { return trial.outcome.has_value(); });
-  if (closed > kMostFittedAgain) {
+  if (answer::ended_trials(run.history) > kMostFittedAgain) {
     if (auto recorded = result::recorded_best(run.directory, run.history)) return recorded;
   }
   return search::recommend(run.session(), run.prepared.candidates, run.history, run.options.seed);
@@ -117,7 +105,7 @@ report::RunView LoadedRun::view(const Console& console) const {
           options,
           directory,
           runner::find_bench(console.program),
-          recommendation_of(*this)};
+          answer::answer_of(session(), history, recommendation_of(*this))};
 }
 
 std::string directory_name(const std::filesystem::path& directory) {

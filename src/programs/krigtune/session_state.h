@@ -18,10 +18,6 @@ namespace krigtune::cli {
 
 // The state of a session, computed from its trials alone, as progress, watch and the summary show it.
 
-/// Returns "1.34x": how many times better than the reference trial a value on the scale of the latest run is. Empty
-/// while no trial has succeeded.
-std::string gain_text_of(const session::Objective& objective, double value, const search::History& history);
-
 /// Returns the time until the budget is spent, at the pace of the trials that tune has closed, if `at_a_time` of them
 /// run at a time. Empty if it has closed none: the time that a user needs for a trial by hand does not predict that of
 /// others.

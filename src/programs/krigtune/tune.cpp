@@ -322,7 +322,8 @@ void say_what_is_tuned(const Context& context, const run::Prepared& prepared, co
     text += candidates.space().listable() ? "too many configurations for a list: they are sampled"
                                           : "a space with real ranges: it is sampled";
   }
-  if (report::is_emulated(prepared.session)) text += "; results are of an " + report::emulated_label(prepared.session);
+  if (const std::string label = answer::emulated_label(prepared.session); !label.empty())
+    text += "; results are of an " + label;
   context.log.progress(wrapped_lines(visible(text), context.log.width(), 2));
 }
 
@@ -470,8 +471,8 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   warn_of_memory(context, placing, prepared);
   const search::History none;
   const std::string name = name_of_run(prepared.session, directory);
-  const report::RunView start{
-      prepared.session, none, name, options.loop, directory, runner::find_bench(context.console.program), std::nullopt};
+  const report::RunView start{prepared.session, none,      name,
+                              options.loop,     directory, runner::find_bench(context.console.program)};
   result::ResultFileWriter writer(start,
                                   result::make_recommender(start.session, prepared.candidates, start.options.seed));
   Progress progress(
@@ -489,10 +490,9 @@ int run_trials(const Context& context, const run::Prepared& prepared, run::RunOp
   const std::string doubt = expect_noise_if_busy(context, prepared.session, options);
   say_what_is_tuned(context, prepared, directory);
   ReportWriter pages(start, prepared, writer, context.console.clock, context.log);
-  Both shown(writer, progress);
-  Both observer(shown, pages);
+  Observers observers({&writer, &progress, &pages});
   const run::RunResult result = run::run_session(prepared.session, prepared.candidates, make_runner, directory, options,
-                                                 context.console.clock, observer, ending.interrupt().stop());
+                                                 context.console.clock, observers, ending.interrupt().stop());
   ending.set_progress(nullptr);
   context.log.end_status();
   pages.write(result.history, end_text(prepared.session, result) + (doubt.empty() ? "" : ". " + doubt));

@@ -23,7 +23,6 @@
 #include "report/trial_lines.h"
 #include "result/failure_story.h"
 #include "result/result_files.h"
-#include "result/trial_table.h"
 #include "space/well_known.h"
 
 namespace krigtune::cli {
@@ -36,48 +35,11 @@ std::string worth_text(const session::Session& session, const run::TrialWorth& w
 
 }  // namespace
 
-bool is_stopped_early(run::EndReason reason) {
-  return reason == run::EndReason::kSure || reason == run::EndReason::kLittleToGain ||
-         reason == run::EndReason::kNotWorthIt;
-}
-
-const char* word_of(run::EndReason reason) {
-  switch (reason) {
-    case run::EndReason::kTrials:
-      return "trials";
-    case run::EndReason::kHours:
-      return "hours";
-    case run::EndReason::kPatience:
-      return "patience";
-    case run::EndReason::kSure:
-      return "sure";
-    case run::EndReason::kLittleToGain:
-      return "little_to_gain";
-    case run::EndReason::kNotWorthIt:
-      return "not_worth_it";
-    case run::EndReason::kExhausted:
-      return "exhausted";
-    case run::EndReason::kNoProposal:
-      return "no_proposal";
-    case run::EndReason::kWaits:
-      return "waits";
-    case run::EndReason::kNothingFits:
-      return "nothing_fits";
-    case run::EndReason::kInterrupted:
-      return "interrupted";
-    case run::EndReason::kEnvironment:
-      return "environment";
-    case run::EndReason::kFailsAlike:
-      return "fails_alike";
-  }
-  return "unknown";
-}
-
 std::string end_text(const session::Session& session, const run::RunResult& result) {
   if (result.reason == run::EndReason::kNoProposal && !result.detail.empty()) {
-    return fmt::format("{}: {}", run::to_string(result.reason), result.detail);
+    return fmt::format("{}: {}", run::words_of(result.reason).sentence, result.detail);
   }
-  if (!is_stopped_early(result.reason)) return run::to_string(result.reason);
+  if (!run::words_of(result.reason).is_early) return run::words_of(result.reason).sentence;
   const std::string left = left_text(session, result);
   if (result.reason == run::EndReason::kSure) return "stopped: " + left;
   if (result.reason == run::EndReason::kNotWorthIt) return "stopped: one more trial is not worth its cost: " + left;
@@ -141,7 +103,7 @@ std::string best_lines(const report::RunView& run) {
   const answer::Answer& answer = run.answer;
   const search::Recommendation& best = *answer.best;
   const session::Session& session = run.session;
-  const std::string note = report::emulated_note(answer.emulated_network);
+  const std::string note = report::emulated_note(session);
   const std::optional<deepspeed::LossCheck> losses = deepspeed::loss_check(run);
   std::string text;
   if (losses && deepspeed::is_warning(*losses))
@@ -170,10 +132,9 @@ std::string best_lines(const report::RunView& run) {
   if (losses && !deepspeed::is_warning(*losses))
     text += fmt::format("losses     {}\n", deepspeed::loss_check_sentence(*losses));
   text += paragraph("batch", deepspeed::batch_advice_lines(run));
-  if (const std::string reference = result::reference_note(session, answer); !reference.empty()) {
-    text += "           " + reference + "\n";
-  }
-  return answer.machine.empty() ? text : text + "machine    " + answer.machine + "\n";
+  if (!answer.reference_note.empty()) text += "           " + answer.reference_note + "\n";
+  for (const answer::Remark& remark : answer.remarks) text += paragraph(remark.name, {remark.text});
+  return text;
 }
 
 // Breaks lines at the terminal's width, and aligns continuation lines with the text above. Commands are never broken,
@@ -196,8 +157,9 @@ void print_summary_text(const Context& context, const report::RunView& run, cons
   if (!job.empty()) out << "job        " << job << '\n';
   out << "trials     " << trials_text(run.answer.trials) << "\nended      " << end_text(run.session, result) << '\n';
   const std::string left = left_text(run.session, result);
-  if (!is_stopped_early(result.reason) && !left.empty()) out << "outlook    " << left << '\n';
-  if (is_stopped_early(result.reason)) out << "continue   " << conclusion.command_to_spend_the_budget << '\n';
+  const bool is_early = run::words_of(result.reason).is_early;
+  if (!is_early && !left.empty()) out << "outlook    " << left << '\n';
+  if (is_early) out << "continue   " << conclusion.command_to_spend_the_budget << '\n';
   const std::vector<std::string> files = files_in(run.directory);
   if (!files.empty()) out << "files      " << run.directory.string() << ": " << join(files, " ") << '\n';
   const bool fits = context.console.out_is_terminal;
@@ -242,25 +204,22 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
                         const Conclusion& conclusion) {
   Json json = new_document("tune");
   json["session"] = run.name;
-  json["strategy"] = search::to_string(run.options.strategy);
-  json["seed"] = run.options.seed;
-  json["metric"] = run.session.objective.metric;
-  json["emulated_network"] = emulated_json(run.answer.emulated_network);
+  add_search(json, run.session, run.options);
   json["directory"] = run.directory.string();
-  json["ended"] = run::to_string(result.reason);
+  json["ended"] = run::words_of(result.reason).sentence;
   json["left_out"] = result.reason == run::EndReason::kNoProposal ? Json(result.detail) : Json(nullptr);
-  json["end_reason"] = word_of(result.reason);
+  json["end_reason"] = run::words_of(result.reason).word;
   json["outlook"] = outlook_json(result.outlook);
   json["one_more_trial"] = worth_json(result.worth);
   json["trials"] = Json::object();
   for (const auto& [status, count] : run.answer.trials.by_status) json["trials"][status] = count;
   json["trials_now"] = result.trials_now;
   json["suggest_s"] = suggestion_times(run.history);
-  if (!run.answer.machine.empty()) json["machine"] = run.answer.machine;
+  for (const answer::Remark& remark : run.answer.remarks) json[remark.name] = remark.text;
   json["best"] = run.answer.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
   if (result.reason == run::EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;
-  if (is_stopped_early(result.reason)) json["go_on"] = conclusion.command_to_spend_the_budget;
+  if (run::words_of(result.reason).is_early) json["go_on"] = conclusion.command_to_spend_the_budget;
   print(context, json);
 }
 
@@ -302,8 +261,7 @@ int exit_code(const Context& context, const report::RunView& run, const run::Run
 
 int conclude(const Context& context, const report::RunView& start, const std::optional<search::Recommendation>& best,
              const run::RunResult& result, const Conclusion& conclusion) {
-  const report::RunView run{start.session,   result.history, start.name, start.options,
-                            start.directory, start.bench,    best};
+  const report::RunView run = start.with(result.history, best);
   if (context.arguments.flag("json")) {
     print_summary_json(context, run, result, conclusion);
   } else {

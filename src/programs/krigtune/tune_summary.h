@@ -10,12 +10,6 @@
 
 namespace krigtune::cli {
 
-/// Returns whether the session ended because of its expected gain, before the budget was spent.
-bool is_stopped_early(run::EndReason reason);
-
-/// Returns the reason as a word for programs: "trials", "sure", "little_to_gain", ...
-const char* word_of(run::EndReason reason);
-
 /// Returns one line with the reason why a session ended, and its numbers.
 std::string end_text(const session::Session& session, const run::RunResult& result);
 

@@ -88,7 +88,7 @@ void add_best(const Watched& watched, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("         {}", report::short_text(session, best.configuration)));
   if (const std::string raw = report::raw_best_sentence(session, watched.answer); !raw.empty())
     lines.push_back(fmt::format("         {}", raw));
-  if (!watched.answer.machine.empty()) lines.push_back("         " + watched.answer.machine);
+  for (const answer::Remark& remark : watched.answer.remarks) lines.push_back("         " + remark.text);
   if (const std::string job = report::job_sentence_of(best); !job.empty()) lines.push_back("job      " + job);
 }
 
@@ -190,10 +190,7 @@ std::vector<std::string> panel(const Watched& watched, TerminalSize size) {
 void add_state(Json& document, const Watched& watched) {
   const session::Session& session = watched.record.session;
   document["directory"] = watched.directory;
-  document["strategy"] = search::to_string(watched.record.options.strategy);
-  document["seed"] = watched.record.options.seed;
-  document["metric"] = session.objective.metric;
-  document["emulated_network"] = emulated_json(watched.answer.emulated_network);
+  add_search(document, session, watched.record.options);
   document["budget_trials"] = session.budget.trials;
   document["closed"] = watched.answer.trials.of_budget;
   document["by_class"] = Json::object();

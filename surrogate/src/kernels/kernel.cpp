@@ -12,9 +12,6 @@
 namespace krigtune::surrogate {
 namespace {
 
-// q levels have q (q + 1) / 2 numbers to learn. The data of an expensive function cannot determine more than this.
-constexpr int kMaxLevels = 32;
-
 /// `where` tells the user which part of the whole spec is meant.
 [[noreturn]] void refuse(const std::string& where, const std::string& what, const std::string& hint = "") {
   throw UserError(where + ": " + what, hint);
@@ -37,8 +34,6 @@ void check_columns(const KernelSpec& spec, const std::string& where) {
   if (named == 0) refuse(where, "it looks at no column", "name one, or set columns.all = true");
   check_indices(columns.ordered, where, "ordered");
   check_indices(columns.categories, where, "category");
-  if (spec.kind == KernelKind::kFreeGram && named != 1)
-    refuse(where, "a free Gram matrix looks at one column, not at " + std::to_string(named));
   if (spec.kind == KernelKind::kLinear && !columns.categories.empty())
     refuse(where, "a linear kernel looks at ordered columns only");
 }
@@ -49,11 +44,6 @@ void check(const KernelSpec& spec, const std::string& where) {
   if (composite && spec.parts.size() < 2)
     refuse(where, "a sum or product needs two parts or more, not " + std::to_string(spec.parts.size()));
   if (!composite && !spec.parts.empty()) refuse(where, "only a sum or product has parts");
-  const bool has_levels = spec.kind == KernelKind::kFreeGram;
-  if (has_levels && (spec.levels < 2 || spec.levels > kMaxLevels))
-    refuse(where,
-           "a free Gram matrix has 2 to " + std::to_string(kMaxLevels) + " levels, not " + std::to_string(spec.levels));
-  if (!has_levels && spec.levels != 0) refuse(where, "only a free Gram matrix has levels");
 }
 
 KernelPointer make(const KernelSpec& spec, const std::string& where);
@@ -73,8 +63,6 @@ KernelPointer make_of_all_columns(const KernelSpec& spec, const std::string& whe
       return make_stationary(spec.kind);
     case KernelKind::kLinear:
       return make_linear();
-    case KernelKind::kFreeGram:
-      return make_free_gram(spec.levels);
     case KernelKind::kMainEffects:
       return make_main_effects();
     case KernelKind::kSum:

@@ -11,7 +11,6 @@ using KernelPointer = std::shared_ptr<const Kernel>;
 KernelPointer make_stationary(KernelKind kind);  ///< kMatern52, kMatern32 or kSquaredExponential
 KernelPointer make_linear();
 KernelPointer make_main_effects();
-KernelPointer make_free_gram(int levels);
 KernelPointer make_sum(std::vector<KernelPointer> parts);
 KernelPointer make_product(std::vector<KernelPointer> parts);
 /// Makes a kernel that sees only the named columns of its points, in that order.

@@ -64,11 +64,6 @@ inline double improvement_ratio(double t) {
 inline double positive_part(double u) { return 0.5 * (u + std::abs(u)); }
 inline double negative_part(double u) { return 0.5 * (u - std::abs(u)); }
 
-/// h(u) = E[(u + eps)_+] for a standard normal eps.
-inline double mean_excess(double u) {
-  return positive_part(u) + kInverseRootTwoPi * std::exp(-0.5 * u * u) * improvement_ratio(std::abs(u));
-}
-
 /// The two parts of a logarithm: offset + log(factor).
 struct LogParts {
   double offset;

@@ -23,7 +23,7 @@ struct AcquisitionValue {
 };
 
 /// Rates the Gaussian posterior at a point; larger is better. Acquisitions that are meant to be multiplied
-/// (improvement, probability, one over cost) return logarithms, so that a product is a sum. An acquisition knows
+/// (improvement, probability) return logarithms, so that a product is a sum. An acquisition knows
 /// nothing about the model behind the posterior.
 class Acquisition {
  public:
@@ -38,17 +38,9 @@ class Acquisition {
 /// are those of the noise-free function.
 std::unique_ptr<Acquisition> make_log_expected_improvement(double best);
 double incumbent_mean(const Model& model, const Points& measured);
-/// mean + sqrt(beta) stddev (Srinivas et al. 2010): an optimistic search. To minimise, model the negated function. This
-/// is a plain value and not a logarithm, so do not add it to the others.
-std::unique_ptr<Acquisition> make_upper_confidence_bound(double beta);
-/// mean - sqrt(beta) stddev, larger is better: finds a point that is good with high confidence. Also a plain value.
-std::unique_ptr<Acquisition> make_lower_confidence_bound(double beta);
 /// log P(f >= bound) and log P(f <= bound): the probability that a measured constraint is satisfied.
 std::unique_ptr<Acquisition> make_log_probability_above(double bound);
 std::unique_ptr<Acquisition> make_log_probability_below(double bound);
-/// -log E[exp f] = -(mean + variance / 2): divides by a cost whose logarithm is modelled.
-std::unique_ptr<Acquisition> make_per_unit_cost();
-
 /// One model and the acquisition that rates its posterior.
 struct ScoreTerm {
   std::shared_ptr<const Model> model;
@@ -65,17 +57,15 @@ class ScoreFunction {
   virtual double value_with_gradient(const Points& point, Eigen::VectorXd& gradient) const = 0;
 };
 
-/// The sum of weighted terms and of `others`, such as the expected improvement over fantasies. With logarithms this is
-/// expected improvement times the probabilities of feasibility per unit cost.
+/// The sum of weighted terms. With logarithms this is expected improvement times the probabilities of feasibility.
 class Score final : public ScoreFunction {
  public:
-  explicit Score(std::vector<ScoreTerm> terms, std::vector<std::shared_ptr<const ScoreFunction>> others = {});
+  explicit Score(std::vector<ScoreTerm> terms);
   Eigen::VectorXd values(const Points& points) const override;
   double value_with_gradient(const Points& point, Eigen::VectorXd& gradient) const override;
 
  private:
   std::vector<ScoreTerm> terms_;
-  std::vector<std::shared_ptr<const ScoreFunction>> others_;
 };
 
 /// A measured quantity that must not exceed its bound.
@@ -85,13 +75,11 @@ struct Constraint {
 };
 
 /// Returns the terms of log EI over the best feasible value plus the log probability that every constraint is satisfied
-/// (Gardner et al. 2014, "Bayesian optimization with inequality constraints"), minus the log cost if `log_cost` is
-/// given. While no feasible value is known, the improvement is left out, so that the search first looks for a feasible
-/// point.
+/// (Gardner et al. 2014, "Bayesian optimization with inequality constraints"). While no feasible value is known, the
+/// improvement is left out, so that the search first looks for a feasible point.
 std::vector<ScoreTerm> constrained_improvement(std::shared_ptr<const Model> objective,
                                                std::optional<double> best_feasible,
-                                               const std::vector<Constraint>& constraints,
-                                               std::shared_ptr<const Model> log_cost = nullptr);
+                                               const std::vector<Constraint>& constraints);
 
 /// Returns log EI over `best` at every prediction: a shortcut for the most common acquisition.
 Eigen::VectorXd log_expected_improvement(const Prediction& prediction, double best);

@@ -20,21 +20,14 @@ struct LogNormalPrior {
   double log_stddev = 1.0;
 };
 
-/// The lengthscale prior of Hvarfner, Hellsten & Nardi 2024 ("Vanilla Bayesian optimization performs great in high
-/// dimensions"), LogNormal(sqrt 2 + log(d) / 2, sqrt 3), moved so that its mode is where their density of l has its
-/// mode.
-LogNormalPrior dimension_scaled_lengthscale(Eigen::Index dims);
-
 struct HyperparameterPriors {
   LogNormalPrior lengthscale{-0.7, 0.6};   ///< in the unit cube; log 0.5 = -0.7
   LogNormalPrior signal_stddev{0.0, 0.7};  ///< for standardised outputs
   LogNormalPrior noise_stddev{-3.5, 1.0};  ///< for standardised outputs; log 0.03 = -3.5
-  double loading_stddev = 1.0;             ///< of a free Gram matrix's entries around their centres
   void validate() const;
 };
 
-/// Returns a kernel's part of theta with the same value for all lengthscales and the same for all signal stddevs;
-/// loadings are at their centres.
+/// Returns a kernel's part of theta with the same value for all lengthscales and the same for all signal stddevs.
 Eigen::VectorXd uniform_theta(const std::vector<Hyperparameter>& parameters, double lengthscale, double signal_stddev);
 /// Returns the whole theta of a process with that kernel in the same way, for points with the columns of `points`.
 Eigen::VectorXd uniform_theta(const Kernel& kernel, const Points& points, double lengthscale, double signal_stddev,
@@ -70,10 +63,5 @@ FittedHyperparameters fit_hyperparameters(const GpStructure& structure, const Ob
 /// Searches from `start` only: cheaper, and enough when a few new observations have hardly moved the optimum.
 FittedHyperparameters refit_hyperparameters(const GpStructure& structure, const Observations& observations,
                                             const Eigen::VectorXd& start);
-
-/// Returns `count` draws from the posterior of theta, by slice sampling from `start` (Neal 2003; for Gaussian processes
-/// Murray & Adams 2010).
-std::vector<Eigen::VectorXd> sample_hyperparameters(const GpStructure& structure, const Observations& observations,
-                                                    const Eigen::VectorXd& start, int count, Rng& rng);
 
 }  // namespace krigtune::surrogate

@@ -12,10 +12,8 @@ struct Hyperparameter {
   enum class Role {
     kLengthscale,     ///< log l, in the unit cube or of a category
     kSignalVariance,  ///< log s^2
-    kLoading,         ///< an entry of a free Gram matrix's factor: any real number
   };
   Role role;
-  double centre = 0.0;  ///< centre of a loading's prior
 };
 
 /// A covariance function k(x, y; theta). Kernels hold no state: theta is always passed, and its positive numbers are
@@ -39,7 +37,7 @@ class Kernel {
                                          const Eigen::VectorXd& weights) const = 0;
 };
 
-enum class KernelKind { kMatern52, kMatern32, kSquaredExponential, kLinear, kFreeGram, kMainEffects, kSum, kProduct };
+enum class KernelKind { kMatern52, kMatern32, kSquaredExponential, kLinear, kMainEffects, kSum, kProduct };
 
 /// The columns that a kernel looks at: all columns of a Points object, or those named here, counted from 0. In a part
 /// of a sum or product they are counted among the columns of the whole.
@@ -53,9 +51,6 @@ struct Columns {
 /// - The three stationary kinds have one lengthscale per column, a joint distance over ordered columns and categories
 /// (Hamming), and a variance s^2.
 /// - kLinear is s^2 sum_i (x_i - 1/2)(y_i - 1/2) / l_i^2 over the ordered columns.
-/// - kFreeGram is a free positive definite covariance matrix of the levels of one column, for a factor with few values.
-/// The column is a category with `levels` indices, or an ordered column with values k / (levels - 1); other values are
-/// refused (UserError).
 /// - kMainEffects is for mixed spaces: a Matern 5/2 of the ordered columns, plus one of each category alone, plus one
 /// of all columns. Without categories it is kMatern52.
 /// - kSum and kProduct combine two or more `parts`. Their theta is the concatenation of the parts', and each part keeps
@@ -63,7 +58,6 @@ struct Columns {
 struct KernelSpec {
   KernelKind kind = KernelKind::kMatern52;
   Columns columns;
-  int levels = 0;                 ///< kFreeGram: at least 2; otherwise 0
   std::vector<KernelSpec> parts;  ///< kSum and kProduct; otherwise empty
 };
 

@@ -24,9 +24,7 @@ class OutputTransform {
   /// Returns the latent variance of noise on a value, to first order: (d latent / d value)^2 * variance. For
   /// kRankRobust, whose slope jumps, it uses the mean slope over one stddev on either side.
   double latent_variance(double value, double variance) const;
-  /// Returns the mean of from_latent(z) for z ~ Normal(mean, variance), in closed form.
-  double output_mean(double mean, double variance) const;
-  /// Returns a quantile of from_latent(z); 0 < probability < 1.
+  /// Returns a quantile of from_latent(z) for z ~ Normal(mean, variance); 0 < probability < 1.
   double output_quantile(double mean, double variance, double probability) const;
 
  private:

@@ -17,14 +17,13 @@ struct SurrogateOptions {
   Mean mean = Mean::constant();
   HyperparameterPriors priors;
   OutputTransform::Kind transform = OutputTransform::Kind::kIdentity;
-  bool standardise = true;         ///< scale latent outputs to mean 0 and stddev 1 first, as the priors assume
-  int random_starts = 2;           ///< for the fit, in addition to the prior's mode and the last fit
-  int hyperparameter_samples = 0;  ///< predictions average over so many draws of theta; 0: use the mode
+  bool standardise = true;  ///< scale latent outputs to mean 0 and stddev 1 first, as the priors assume
+  int random_starts = 2;    ///< for the fit, in addition to the prior's mode and the last fit
   void validate() const;
 };
 
-/// The whole regression: a transform of the outputs, standardisation, learned hyperparameters, and one Gaussian process
-/// (or one for each draw of the hyperparameters). Predictions are Gaussian in the latent units of the transform (those
+/// The whole regression: a transform of the outputs, standardisation, learned hyperparameters, and a Gaussian process.
+/// Predictions are Gaussian in the latent units of the transform (those
 /// of the values for kIdentity); transform() maps them back. A feature that predicts the function (Mean::scaled) is
 /// given in the values' units. It is transformed in the same way as the values, but centred on its own mean, so that an
 /// offset between the two (with kLog a factor) is not an error of the prediction.
@@ -35,7 +34,7 @@ class Surrogate final : public Model {
   /// Learns the hyperparameters from the observations. `start` is theta of an earlier fit.
   FitReport fit(const Observations& observations, Rng& rng, const std::optional<Eigen::VectorXd>& start = std::nullopt);
   /// Searches only from `start`, which is theta of a fit to somewhat fewer observations. This is cheaper than fit().
-  FitReport refit(const Observations& observations, Rng& rng, const Eigen::VectorXd& start);
+  FitReport refit(const Observations& observations, const Eigen::VectorXd& start);
   /// Conditions on the observations with given hyperparameters; nothing is learned.
   void condition(const Observations& observations, const Eigen::VectorXd& theta);
   /// Adds observations in O(n^2) each. Hyperparameters, transform and standardisation stay the same.
@@ -47,7 +46,7 @@ class Surrogate final : public Model {
   /// Adds any number of observations that only affect predictions near them (NearbyObservations). Each point uses
   /// `neighbours` of them; the first call fixes this number. Afterwards nothing may be appended or believed.
   void append_nearby(const Observations& more, Eigen::Index neighbours);
-  bool has_nearby() const { return !nearby_.empty(); }
+  bool has_nearby() const { return nearby_.has_value(); }
   /// Keeps the predictions of these points up to date while observations are appended nearby (KeptPredictions), until
   /// the next fit or condition. has_nearby() must be true.
   void keep(const Points& points);
@@ -65,17 +64,16 @@ class Surrogate final : public Model {
   /// latent = shift + scale * standardised.
   double shift() const { return shift_; }
   double scale() const { return scale_; }
-  /// The processes for standardised outputs: one, or one for each draw of the hyperparameters.
+  /// The process for standardised outputs: one entry, or none before the first fit or condition.
   const std::vector<GaussianProcess>& processes() const { return processes_; }
   /// Returns the points in the form that the processes use: features are transformed and standardised.
   Points standardised(const Points& points) const;
 
  private:
   Observations learn_scales(const Observations& observations);
-  FitReport take(FittedHyperparameters fitted, const Observations& data, Rng& rng);
+  FitReport take(FittedHyperparameters fitted, const Observations& data);
   Observations standardised(const Observations& observations) const;
-  /// Combines one prediction of each process, in latent units: mean and variance of their mixture with equal weights.
-  Prediction mixture(const std::vector<Prediction>& each) const;
+  Prediction in_latent_units(const Prediction& standardised) const;
 
   SurrogateOptions options_;
   std::shared_ptr<const Kernel> kernel_;
@@ -85,8 +83,8 @@ class Surrogate final : public Model {
   double scale_ = 1.0;
   Eigen::VectorXd theta_;
   std::vector<GaussianProcess> processes_;
-  std::vector<NearbyObservations> nearby_;  ///< one for each process, or none
-  std::vector<KeptPredictions> kept_;       ///< one for each process, or none
+  std::optional<NearbyObservations> nearby_;
+  std::optional<KeptPredictions> kept_;
 };
 
 }  // namespace krigtune::surrogate
