@@ -74,7 +74,8 @@ void add_days_and_price(const Fleet& fleet, ClusterPlan& plan) {
   best.price = fleet.range.time(best.gpu_hours * *plan.price_per_gpu_hour);
 }
 
-void study(const session::Session& session, unsigned threads, Fleet& fleet, ClusterPlan& plan) {
+void study(const session::Session& session, unsigned threads, opinion::KnownJobs& known, Fleet& fleet,
+           ClusterPlan& plan) {
   const session::MemoryFilter filter(session);
   const forecast::Forecaster forecaster(session, filter);
   if (!forecaster.knows_time()) {
@@ -90,6 +91,7 @@ void study(const session::Session& session, unsigned threads, Fleet& fleet, Clus
   }
   plan.best = best_of(found, session, forecaster, fleet.range);
   plan.best->network_gain = network_gain(session.cluster, forecaster, plan.best->candidate);
+  plan.best->near = known.near(opinion::subject_of(*session.workload, session.cluster));
   add_days_and_price(fleet, plan);
 }
 
@@ -138,7 +140,7 @@ class Study {
     try {
       const session::Session session = session_on(text_, plan.cluster);
       know(session);
-      study(session, threads, fleet_, plan);
+      study(session, threads, known_, fleet_, plan);
     } catch (const UserError& error) {
       plan.why_not = error.what();
       if (!first_error_) first_error_ = error;
@@ -159,6 +161,7 @@ class Study {
 
   const SessionText& text_;
   const ClustersFile& file_;
+  opinion::KnownJobs known_;
   Fleet fleet_;
   bool is_read_ = false;
   std::optional<UserError> first_error_;

@@ -8,6 +8,7 @@
 #include "fleet/clusters_file.h"
 #include "fleet/sureness.h"
 #include "forecast/plan_study.h"
+#include "opinion/second_opinion.h"
 #include "session/session.h"
 
 namespace krigtune::fleet {
@@ -42,6 +43,8 @@ struct BestOfCluster {
   /// How many times as fast this very configuration is if the slowest links between the GPUs are twice as fast; empty
   /// for a single GPU.
   std::optional<double> network_gain;
+  /// Published runs of such jobs on such machines, the nearest first.
+  std::vector<opinion::NearRun> near;
 };
 
 /// One size of one entry.

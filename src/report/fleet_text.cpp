@@ -221,6 +221,8 @@ void add_best(const BestOfCluster& best, std::vector<Cell>& row) {
   row.push_back(number(best.gpu_hours));
   add_estimate(best.price, row);
   row.push_back(number(best.network_gain));
+  row.push_back(text_cell(best.near.empty() ? "" : opinion::name_of(best.near.front().run)));
+  row.push_back(number(best.near.empty() ? std::nullopt : std::optional(best.near.front().reached())));
 }
 
 constexpr std::array kBestColumns = {"sequences",
@@ -246,7 +248,9 @@ constexpr std::array kBestColumns = {"sequences",
                                      "price",
                                      "price_low",
                                      "price_high",
-                                     "network_gain"};
+                                     "network_gain",
+                                     "published_run",
+                                     "published_reached"};
 
 }  // namespace
 
@@ -377,6 +381,28 @@ std::vector<std::pair<std::string, std::string>> fleet_answers(const Fleet& flee
     }
   }
   return answers;
+}
+
+std::vector<std::string> fleet_opinions(const Fleet& fleet, const fleet::Choice& choice) {
+  std::set<std::size_t> rows(choice.front.begin(), choice.front.end());
+  for (const auto& row : {choice.cheapest, choice.fastest, choice.in_time, choice.surely_in_time})
+    if (row) rows.insert(*row);
+  std::vector<std::pair<const opinion::NearRun*, std::vector<std::string>>> opinions;  // with the rows of each
+  for (const std::size_t row : rows) {
+    const std::vector<opinion::NearRun>& near = fleet.plans[row].best->near;
+    if (near.empty()) continue;
+    const auto known =
+        std::ranges::find_if(opinions, [&](const auto& one) { return one.first->run.id == near.front().run.id; });
+    auto& of = known == opinions.end() ? opinions.emplace_back(&near.front(), std::vector<std::string>()) : *known;
+    of.second.push_back(fmt::format("{}", row + 1));
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [nearest, of] : opinions) {
+    sentences.push_back(fmt::format("{} {}: {}{}", of.size() == 1 ? "row" : "rows", join(of, ", "),
+                                    opinion::sentence_of(*nearest),
+                                    of.size() == 1 ? "; " + opinion::difference_sentence(*nearest) : ""));
+  }
+  return sentences;
 }
 
 namespace {

@@ -47,6 +47,8 @@ std::vector<std::string> fleet_impossible(const fleet::Fleet& fleet);
 /// Each question with its answer: {"cheapest", "row 3 ..."}.
 std::vector<std::pair<std::string, std::string>> fleet_answers(const fleet::Fleet& fleet, const fleet::Choice& choice,
                                                                std::optional<double> deadline_days);
+/// What published runs say of the rows of the answers, a sentence for each nearest run: "rows 1, 3: the nearest ...".
+std::vector<std::string> fleet_opinions(const fleet::Fleet& fleet, const fleet::Choice& choice);
 /// "Deadline that nothing meets": what an error says; requires choice.nearest.
 std::string missed_deadline_text(const fleet::Fleet& fleet, const fleet::Choice& choice, double deadline_days);
 /// What all numbers take for granted, a sentence each.

@@ -38,6 +38,7 @@ TEST_F(PlanClusters, PrintsARowForEachSizeAndTheAnswers) {
                            "\n  fastest: row 3 (h100-80gb, 4 x 8): ", "\n  cheapest in 14 d: row ",
                            "\n  a faster network: row 4 (l40s-48gb, 8): 1.", "more a GPU-hour",
                            "every row keeps the batch of 128 sequences", "80 % of 270 published runs of dense models",
+                           "\nSecond opinion\n  row", ": the nearest published run (", "predicted here for that run",
                            "no price, because the file has no \"price_per_gpu_hour\" of a100-80gb"}) {
     std::string folded = said.out;  // lines are broken at blanks
     for (std::size_t at = 0; (at = folded.find("\n    ", at)) != std::string::npos;) folded.replace(at, 5, " ");
@@ -76,6 +77,13 @@ TEST_F(PlanClusters, FilesAndDocumentAgree) {
       cheapest = std::min(cheapest, price);
     }
   }
+  // Published runs of Llama 3 8B are on one node of H100s, and none on L40S.
+  const auto reached = static_cast<std::size_t>(table.column("published_reached"));
+  const Json& near = json["clusters"][0]["best"]["second_opinion"];
+  ASSERT_FALSE(near.empty());
+  EXPECT_EQ(std::stod(table.rows[0][reached]), near[0]["reached"].get<double>());
+  EXPECT_EQ(json["clusters"][3]["best"]["second_opinion"], Json::array());
+  EXPECT_EQ(table.rows[3][reached], "");
   const auto row = json["cheapest"].get<std::size_t>();
   EXPECT_EQ(json["clusters"][row - 1]["best"]["price"]["value"], cheapest);
   EXPECT_EQ(json["html"], html);

@@ -174,6 +174,34 @@ TEST_F(PlanTest, OfNamedGpusPredictsWithoutAny) {
   }
 }
 
+// Megatron-Bridge's tables have this very job, so the models can be compared with them here.
+TEST_F(PlanTest, HasASecondOpinionOfPublishedRuns) {
+  const std::string file = directory_
+                               .write("llama.json", R"({
+    "workload": {"model": {"preset": "llama-3-70b", "seq_len": 8192}, "precision": "fp8-tensorwise",
+                 "train_batch_size": 128, "framework": "megatron"},
+    "cluster": {"gpu": "h100-80gb", "nodes": 8, "gpus_per_node": 8, "network": "ib-ndr-400"},
+    "space": {"tensor_parallel": [4], "pipeline_parallel": [8], "zero_stage": [1], "virtual_pipeline": [5],
+              "micro_batch": [1]}, "baseline": null, "runner": {"kind": "none"}})")
+                               .string();
+  const std::string html = (directory_ / "plan.html").string();
+  const Said said = run_krigtune({"plan", file, "--html", html});
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("\nSecond opinion\n  the nearest published run (LLAMA3_70B, 64 x h100-80gb, "),
+            std::string::npos)
+      << said.out;
+  EXPECT_NE(read_text(html).find("the nearest published run (LLAMA3_70B"), std::string::npos);
+  const Json json = parse_json(run_krigtune({"plan", file, "--json"}).out, "plan");
+  const Json& nearest = json["second_opinion"][0];
+  EXPECT_EQ(nearest["distance"], 0);
+  EXPECT_EQ(nearest["differences"], Json::array());
+  EXPECT_DOUBLE_EQ(nearest["reached"].get<double>(),
+                   nearest["predicted_step_time_s"].get<double>() / nearest["published_step_time_s"].get<double>());
+  // It is the job's own prediction, because the configuration is that of the run.
+  EXPECT_NEAR(nearest["predicted_step_time_s"].get<double>(), json["best"][0]["predicted_step_time_s"].get<double>(),
+              1e-9);
+}
+
 TEST_F(PlanTest, TracesEveryPipelineStage) {
   std::string text = named_gpus("none");
   const std::string tensor = R"("tensor_parallel": [1, 2])";

@@ -45,6 +45,12 @@ std::string answers(const FleetSource& source) {
   return list(items);
 }
 
+std::string opinions(const FleetSource& source) {
+  std::vector<std::string> items;
+  for (const std::string& one : report::fleet_opinions(source.fleet, source.choice)) items.push_back(escaped(one));
+  return items.empty() ? "" : list(items);
+}
+
 std::string tip_of(const Fleet& fleet, std::size_t row) {
   const fleet::BestOfCluster& best = *fleet.plans[row].best;
   const report::FleetCells cells = report::fleet_cells(best);
@@ -207,6 +213,7 @@ std::string fleet_page(const FleetSource& source) {
   document.sections = {{"answers", "The answers", answers(source)},
                        {"front", "Time, price, size",
                         is_any ? figures({time_and_price(source), assumptions(fleet), efficiency(fleet)}) : ""},
+                       {"opinion", "Second opinion", opinions(source)},
                        {"clusters", "The clusters", clusters(fleet)},
                        {"impossible", "Impossible", impossible(fleet)}};
   document.footer = paragraph("krigtune plan SESSION --clusters FILE --csv FILE writes every number.");

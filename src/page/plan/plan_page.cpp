@@ -178,6 +178,12 @@ std::string best(const PlanSource& source) {
   return shown.rows.empty() ? "" : table(shown);
 }
 
+std::string second_opinion(const std::vector<opinion::NearRun>& near) {
+  std::vector<std::string> items;
+  for (const std::string& one : opinion::sentences(near)) items.push_back(escaped(one));
+  return items.empty() ? "" : list(items);
+}
+
 // "8.03 billion parameters, 4096 tokens a sequence, on 64 nodes of 8 x h100-80gb. "
 std::string job(const session::Session& session) {
   if (!session.workload) return "";
@@ -201,7 +207,8 @@ std::string plan_page(const PlanSource& source) {
                             counted(source.study.looked_at(), "configuration"), escaped(source.made)));
   document.sections = {{"best", "The fastest", best(source)},
                        {"fits", "What fits", what_fits(source) + memory_map(source)},
-                       {"memory", "Memory and speed", figures({memory_and_speed(source), memory_terms(source)})}};
+                       {"memory", "Memory and speed", figures({memory_and_speed(source), memory_terms(source)})},
+                       {"opinion", "Second opinion", second_opinion(source.near)}};
   document.footer = paragraph("krigtune plan SESSION --csv FILE writes a row for each configuration.");
   return page::document(document);
 }

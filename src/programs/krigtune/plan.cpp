@@ -17,6 +17,7 @@
 #include "plan/trace.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/plan_clusters.h"
+#include "programs/krigtune/plan_opinion.h"
 #include "programs/krigtune/plan_text.h"
 #include "programs/krigtune/report.h"
 #include "programs/krigtune/session_state.h"
@@ -173,7 +174,7 @@ unsigned plan_threads() { return std::clamp(std::thread::hardware_concurrency(),
 
 Json planned_json(const session::Session& session, const forecast::Forecaster& forecaster,
                   const forecast::PlanStudy& study, const forecast::PlanAnswers& answers,
-                  const std::optional<search::JobSummary>& assumed) {
+                  const std::optional<search::JobSummary>& assumed, const std::vector<opinion::NearRun>& near) {
   Json json = {{"session", session_name(session)}, {"emulated_network", emulated_json(session)}};
   json.update(space_json(session, study));
   const std::optional<Bytes>& usable = session.usable_per_rank;
@@ -203,6 +204,7 @@ Json planned_json(const session::Session& session, const forecast::Forecaster& f
   json["by_tensor_parallel"] = variants_json(answers.by_tensor_parallel);
   json["by_micro_batch"] = rows_json(answers.batch.by_micro_batch);
   json["by_accumulation"] = rows_json(answers.batch.by_accumulation);
+  json["second_opinion"] = opinion_json(near);
   json.update(expected_json(session, study, answers.time));
   json["assumed_job"] = report::job_json(assumed);
   if (assumed) json["assumed_job"]["sentence"] = search::assumed_job_sentence(*assumed);
@@ -278,6 +280,7 @@ void print_text(const forecast::Forecaster& forecaster, const PlanText& text, co
   print_space(text);
   print_memory(text);
   print_best(text, forecaster);
+  print_opinion(text.out, text.near);
   print_batch(text);
   print_communication(text);
   print_expected_time(text);
@@ -314,13 +317,14 @@ void refuse_trace_without_times(const Context& context, const forecast::Forecast
 
 void print_plan(const Context& context, const session::Session& session, const forecast::Forecaster& forecaster,
                 const forecast::PlanStudy& study, const forecast::PlanAnswers& answers,
-                const std::optional<search::JobSummary>& assumed, const PlanFiles& written) {
+                const std::optional<search::JobSummary>& assumed, const std::vector<opinion::NearRun>& near,
+                const PlanFiles& written) {
   if (!context.arguments.flag("json")) {
-    print_text(forecaster, {context.console.out, session, study, answers, assumed}, written.names());
+    print_text(forecaster, {context.console.out, session, study, answers, assumed, near}, written.names());
     return;
   }
   Json json = new_document("plan");
-  json.update(planned_json(session, forecaster, study, answers, assumed));
+  json.update(planned_json(session, forecaster, study, answers, assumed, near));
   if (written.csv) json["csv"] = *written.csv;
   if (written.trace) json["trace"] = *written.trace;
   if (written.html) json["html"] = *written.html;
@@ -345,11 +349,12 @@ int plan_session(const Context& context) {
   if (files.trace && !write_predicted_step(context, *files.trace, session, forecaster, study)) files.trace.reset();
   say_that_it_is_a_sample(context, study);
   const forecast::PlanAnswers answers = forecast::answers_of(session, filter, forecaster, study);
+  const std::vector<opinion::NearRun> near = published_runs_near(session, study);
   if (files.html) {
-    write_atomically(*files.html, page::plan_page({session, study, answers, looked_at, session_name(session),
+    write_atomically(*files.html, page::plan_page({session, study, answers, looked_at, near, session_name(session),
                                                    minute_of(context.console.clock)}));
   }
-  print_plan(context, session, forecaster, study, answers, assumed_job(session, filter), files);
+  print_plan(context, session, forecaster, study, answers, assumed_job(session, filter), near, files);
   if (!study.nothing_fits()) return ExitCode::kDone;
   context.log.error("no configuration fits in memory; " + report::memory_advice(session));
   return ExitCode::kNoResult;

@@ -15,6 +15,7 @@
 #include "page/fleet/fleet_page.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/plan.h"
+#include "programs/krigtune/plan_opinion.h"
 #include "programs/krigtune/plan_tables.h"
 #include "programs/krigtune/plan_text.h"
 #include "programs/krigtune/report.h"
@@ -80,6 +81,7 @@ Json best_json(const fleet::BestOfCluster& best) {
   json["days"] = estimate_json(best.days);
   json["gpu_hours"] = json_number(best.gpu_hours);
   json["price"] = estimate_json(best.price);
+  json["second_opinion"] = opinion_json(best.near);
   json["faster_if_it_fits"] = best.faster ? candidate_json(*best.faster) : Json(nullptr);
   return json;
 }
@@ -149,6 +151,9 @@ void print_text(const Context& context, const Answered& answered) {
   out << "\nAnswers\n";
   for (const auto& [question, answer] : report::fleet_answers(fleet, answered.choice, answered.deadline_days))
     out << wrapped(fmt::format("  {}: {}", question, answer), 4);
+  const std::vector<std::string> opinions = report::fleet_opinions(fleet, answered.choice);
+  if (!opinions.empty()) out << "\nSecond opinion\n";
+  for (const std::string& opinion : opinions) out << wrapped("  " + opinion, 4);
   print_configurations(context, fleet);
   out << "\nHow to read it\n";
   for (const std::string& line : report::fleet_assumptions(fleet)) out << wrapped("  " + line, 4);
