@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "fleet/clusters_file.h"
 #include "fleet/sureness.h"
+#include "fleet/whole_run.h"
 #include "forecast/plan_study.h"
 #include "opinion/second_opinion.h"
+#include "session/clusters.h"
 #include "session/session.h"
 
 namespace krigtune::fleet {
@@ -35,7 +36,8 @@ struct BestOfCluster {
   Estimate tokens_per_s;       ///< of all GPUs
   std::optional<Estimate> mfu;
   std::optional<Estimate> memory_bytes;  ///< peak of a rank
-  Estimate days;                         ///< of the whole training; without evaluation, checkpoints and restarts
+  WholeRun whole;                        ///< the whole training, as predicted
+  Estimate days;                         ///< of the whole training, with all that the session's "run" states
   double gpu_hours = 0.0;                ///< as predicted
   std::optional<Estimate> price;
   /// Tokens a second and GPU, relative to the smallest size of the entry on which a configuration fits.
@@ -49,12 +51,13 @@ struct BestOfCluster {
 
 /// One size of one entry.
 struct ClusterPlan {
-  std::size_t entry = 0;  ///< index in ClustersFile::entries
+  std::size_t entry = 0;  ///< index in session::ClustersFile::entries
   std::string name;
   workload::ClusterSpec cluster;
   std::optional<double> price_per_gpu_hour;
-  std::int64_t configurations = 0;  ///< that were looked at
-  std::optional<Bytes> usable;      ///< of one rank
+  std::optional<double> power_w = {};  ///< of a GPU, if the cluster says it
+  std::int64_t configurations = 0;     ///< that were looked at
+  std::optional<Bytes> usable;         ///< of one rank
   std::optional<BestOfCluster> best;
   std::string why_not;  ///< set if `best` is empty
 };
@@ -80,6 +83,6 @@ struct FleetOptions {
 
 /// Examines the session's space on each cluster. Throws the first UserError if the session cannot be read on any of
 /// them, and if it has no workload.
-Fleet study_fleet(const SessionText& text, const ClustersFile& file, const FleetOptions& options);
+Fleet study_fleet(const SessionText& text, const session::ClustersFile& file, const FleetOptions& options);
 
 }  // namespace krigtune::fleet

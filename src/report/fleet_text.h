@@ -30,6 +30,8 @@ struct FleetCells {
   std::string efficiency, network;
   std::string days, days_range;
   std::string price, price_range;  ///< without the currency
+  std::string parts;               ///< of the time: whole_run_parts
+  std::string energy;              ///< with its unit
 };
 FleetCells fleet_cells(const fleet::BestOfCluster& best);
 

@@ -21,7 +21,7 @@ constexpr const char* kSession = R"({
 
 fleet::Fleet fleet_of(const std::string& clusters, const std::string& session = kSession) {
   const Json json = parse_json(session, "s");
-  const fleet::ClustersFile file = fleet::read_clusters(parse_json(clusters, "c"), "c", ".");
+  const session::ClustersFile file = session::read_clusters(parse_json(clusters, "c"), "c", ".");
   return fleet::study_fleet({json, "s", "."}, file, {.threads = 2});
 }
 
@@ -99,7 +99,7 @@ TEST(Fleet, EfficiencyIsThatOfAGpuBesideTheSmallestSize) {
 TEST(Fleet, OfASessionThatNoClusterCanReadIsItsError) {
   Json json = parse_json(kSession, "s");
   json["workload"]["modell"] = 1;
-  const fleet::ClustersFile file = fleet::read_clusters(parse_json(kTwo, "c"), "c", ".");
+  const session::ClustersFile file = session::read_clusters(parse_json(kTwo, "c"), "c", ".");
   try {
     fleet::study_fleet({json, "s", "."}, file, {});
     FAIL();

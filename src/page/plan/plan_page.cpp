@@ -178,9 +178,9 @@ std::string best(const PlanSource& source) {
   return shown.rows.empty() ? "" : table(shown);
 }
 
-std::string second_opinion(const std::vector<opinion::NearRun>& near) {
+std::string list_of(const std::vector<std::string>& sentences) {
   std::vector<std::string> items;
-  for (const std::string& one : opinion::sentences(near)) items.push_back(escaped(one));
+  for (const std::string& one : sentences) items.push_back(escaped(one));
   return items.empty() ? "" : list(items);
 }
 
@@ -208,7 +208,8 @@ std::string plan_page(const PlanSource& source) {
   document.sections = {{"best", "The fastest", best(source)},
                        {"fits", "What fits", what_fits(source) + memory_map(source)},
                        {"memory", "Memory and speed", figures({memory_and_speed(source), memory_terms(source)})},
-                       {"opinion", "Second opinion", second_opinion(source.near)}};
+                       {"opinion", "Second opinion", list_of(opinion::sentences(source.near))},
+                       {"whole-run", "The whole training", list_of(source.whole_run)}};
   document.footer = paragraph("krigtune plan SESSION --csv FILE writes a row for each configuration.");
   return page::document(document);
 }

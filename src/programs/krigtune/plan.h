@@ -3,7 +3,7 @@
 
 #include "core/json.h"
 #include "forecast/plan_study.h"
-#include "opinion/second_opinion.h"
+#include "programs/krigtune/plan_beside.h"
 #include "search/model/job_summary.h"
 #include "session/memory_filter.h"
 #include "session/session.h"
@@ -15,10 +15,10 @@ namespace krigtune::cli {
 /// parameters say nothing.
 std::optional<search::JobSummary> assumed_job(const session::Session& session, const session::MemoryFilter& filter);
 
-/// Returns the contents of `krigtune plan --json` below the document's head. `near`: published_runs_near.
+/// Returns the contents of `krigtune plan --json` below the document's head.
 Json planned_json(const session::Session& session, const forecast::Forecaster& forecaster,
                   const forecast::PlanStudy& study, const forecast::PlanAnswers& answers,
-                  const std::optional<search::JobSummary>& assumed, const std::vector<opinion::NearRun>& near);
+                  const std::optional<search::JobSummary>& assumed, const BesidePlan& beside);
 
 /// Returns a configuration with what is predicted of it, as the best ones are shown.
 Json candidate_json(const forecast::Candidate& candidate);

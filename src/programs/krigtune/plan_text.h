@@ -4,7 +4,7 @@
 
 #include "cost/time/step_cost.h"
 #include "forecast/plan_study.h"
-#include "opinion/second_opinion.h"
+#include "programs/krigtune/plan_beside.h"
 #include "search/model/job_summary.h"
 
 namespace krigtune::cli {
@@ -18,7 +18,7 @@ struct PlanText {
   /// What tune assumes before the first trial; empty if the session describes the job, or if no parameter's name speaks
   /// of a training step.
   const std::optional<search::JobSummary>& assumed;
-  const std::vector<opinion::NearRun>& near;  ///< published runs of similar jobs
+  const BesidePlan& beside;
 };
 
 /// Prints the part of the job that does not depend on the machine. Requires a workload.
