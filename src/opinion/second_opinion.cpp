@@ -95,15 +95,17 @@ std::string difference_sentence(const NearRun& nearest) {
                                      : "it had " + join(nearest.differences, ", ");
 }
 
+std::string range_sentence(const std::vector<NearRun>& near) {
+  if (near.size() < 2) return "";
+  const auto [slowest, fastest] = std::ranges::minmax_element(near, {}, &NearRun::reached);
+  return fmt::format("the {} nearest reached {:.2f} to {:.2f} times the predicted speed", near.size(),
+                     slowest->reached(), fastest->reached());
+}
+
 std::vector<std::string> sentences(const std::vector<NearRun>& near) {
   if (near.empty()) return {};
   std::vector<std::string> sentences = {sentence_of(near.front()), difference_sentence(near.front())};
-  if (near.size() == 1) return sentences;
-  std::vector<double> reached;
-  for (const NearRun& one : near) reached.push_back(one.reached());
-  std::ranges::sort(reached);
-  sentences.push_back(fmt::format("the {} nearest reached {:.2f} to {:.2f} times the predicted speed", near.size(),
-                                  reached.front(), reached.back()));
+  if (std::string range = range_sentence(near); !range.empty()) sentences.push_back(std::move(range));
   return sentences;
 }
 

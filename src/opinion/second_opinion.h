@@ -61,6 +61,8 @@ std::string name_of(const KnownRun& run);
 std::string sentence_of(const NearRun& nearest);
 /// How it differs from the job: "it had 64 GPUs instead of 8".
 std::string difference_sentence(const NearRun& nearest);
+/// "the 5 nearest reached 0.95 to 1.08 times the predicted speed"; "" for a single one or none.
+std::string range_sentence(const std::vector<NearRun>& near);
 /// Returns a sentence about the nearest run, how it differs from the job, and what all of them reached. Empty for none.
 std::vector<std::string> sentences(const std::vector<NearRun>& near);
 

@@ -408,20 +408,23 @@ std::vector<std::string> fleet_opinions(const Fleet& fleet, const fleet::Choice&
   std::set<std::size_t> rows(choice.front.begin(), choice.front.end());
   for (const auto& row : {choice.cheapest, choice.fastest, choice.in_time, choice.surely_in_time})
     if (row) rows.insert(*row);
-  std::vector<std::pair<const opinion::NearRun*, std::vector<std::string>>> opinions;  // with the rows of each
+  std::vector<std::pair<std::size_t, std::vector<std::string>>> opinions;  // the first row, and the numbers of all
   for (const std::size_t row : rows) {
     const std::vector<opinion::NearRun>& near = fleet.plans[row].best->near;
     if (near.empty()) continue;
-    const auto known =
-        std::ranges::find_if(opinions, [&](const auto& one) { return one.first->run.id == near.front().run.id; });
-    auto& of = known == opinions.end() ? opinions.emplace_back(&near.front(), std::vector<std::string>()) : *known;
+    const auto known = std::ranges::find_if(opinions, [&](const auto& one) {
+      return fleet.plans[one.first].best->near.front().run.id == near.front().run.id;
+    });
+    auto& of = known == opinions.end() ? opinions.emplace_back(row, std::vector<std::string>()) : *known;
     of.second.push_back(fmt::format("{}", row + 1));
   }
   std::vector<std::string> sentences;
-  for (const auto& [nearest, of] : opinions) {
-    sentences.push_back(fmt::format("{} {}: {}{}", of.size() == 1 ? "row" : "rows", join(of, ", "),
-                                    opinion::sentence_of(*nearest),
-                                    of.size() == 1 ? "; " + opinion::difference_sentence(*nearest) : ""));
+  for (const auto& [row, of] : opinions) {
+    const std::vector<opinion::NearRun>& near = fleet.plans[row].best->near;
+    std::vector<std::string> parts = {opinion::sentence_of(near.front())};
+    if (of.size() == 1) parts.push_back(opinion::difference_sentence(near.front()));
+    if (near.size() > 1 && of.size() == 1) parts.push_back(opinion::range_sentence(near));
+    sentences.push_back(fmt::format("{} {}: {}", of.size() == 1 ? "row" : "rows", join(of, ", "), join(parts, "; ")));
   }
   return sentences;
 }
