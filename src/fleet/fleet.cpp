@@ -73,6 +73,7 @@ void add_days_and_price(const Fleet& fleet, const session::Session& session, Clu
   const std::optional<WholeRun> whole = whole_run(fleet.tokens / best.tokens_per_s.value, plan.cluster.ranks(), run);
   if (!whole) {
     plan.why_not = hopeless_text(run, plan.cluster.ranks());
+    plan.never_ends = true;
     plan.best.reset();
     return;
   }

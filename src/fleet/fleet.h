@@ -59,7 +59,8 @@ struct ClusterPlan {
   std::int64_t configurations = 0;     ///< that were looked at
   std::optional<Bytes> usable;         ///< of one rank
   std::optional<BestOfCluster> best;
-  std::string why_not;  ///< set if `best` is empty
+  std::string why_not;      ///< set if `best` is empty
+  bool never_ends = false;  ///< there is a configuration that fits, but failures would never let its training end
 };
 
 /// Plans of all clusters, in the order of the file.

@@ -88,6 +88,17 @@ TEST(Fleet, SaysWhatDoesNotFitAndByHowMuch) {
   EXPECT_GT(fleet.plans[4].usable->count, from_gib(40.0).count);
 }
 
+TEST(Fleet, ATrainingThatFailuresNeverLetEndIsNoAnswer) {
+  std::string session = kSession;
+  session.insert(session.find('{') + 1,
+                 R"("run": {"failures_per_gpu_day": 200, "checkpoint_s": 60, "restart_s": 600},)");
+  const fleet::Fleet fleet =
+      fleet_of(R"({"clusters": [{"gpu": "h100-80gb", "gpus_per_node": 8}], "tokens": 1e10})", session);
+  EXPECT_FALSE(fleet.plans[0].best);
+  EXPECT_TRUE(fleet.plans[0].never_ends);
+  EXPECT_NE(fleet.plans[0].why_not.find("200 failures a GPU and day"), std::string::npos) << fleet.plans[0].why_not;
+}
+
 TEST(Fleet, EfficiencyIsThatOfAGpuBesideTheSmallestSize) {
   const fleet::Fleet fleet = fleet_of(kTwo);
   EXPECT_EQ(fleet.plans[0].best->efficiency, 1.0);

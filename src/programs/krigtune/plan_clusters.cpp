@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 
@@ -186,6 +187,12 @@ fleet::Fleet study(const Context& context, const Json& json, const session::Clus
 
 // Says why there is no answer, and returns the exit code.
 int judged(const Context& context, const Answered& answered) {
+  if (!answered.choice.fastest && std::ranges::any_of(answered.fleet.plans, &fleet::ClusterPlan::never_ends)) {
+    context.log.error(
+        "failures would never let the training end on any cluster; write checkpoints more often "
+        "(\"checkpoint_every_s\" in \"run\"), or check \"failures_per_gpu_day\"");
+    return ExitCode::kNoResult;
+  }
   if (!answered.choice.fastest) {
     context.log.error(
         "no cluster has a configuration that fits; add larger ones to the file, or values that need less "
