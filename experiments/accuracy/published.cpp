@@ -14,6 +14,7 @@
 #include "core/files.h"
 #include "cost/memory/memory_model.h"
 #include "cost/time/step_cost.h"
+#include "nearest.h"
 #include "published_runs.h"
 #include "schedule/knobs.h"
 #include "scores.h"
@@ -169,6 +170,16 @@ std::string rows_csv(const std::vector<Answer>& answers) {
   return text;
 }
 
+std::vector<Neighbour> neighbours_of(const std::vector<Answer>& answers) {
+  std::vector<Neighbour> neighbours;
+  for (const Answer& answer : answers) {
+    if (!answer.has_time()) continue;
+    const PublishedRun& run = *answer.run;
+    neighbours.push_back({opinion::subject_of(run.workload, run.cluster), run.source, std::log(answer.ratio())});
+  }
+  return neighbours;
+}
+
 void print_left_out(const std::vector<Answer>& answers) {
   std::map<std::string, int> reasons;
   int ruled_out = 0;
@@ -190,7 +201,9 @@ void write_tables(const std::filesystem::path& data, const std::filesystem::path
   write_atomically(out / "published_groups.csv", groups);
   write_atomically(out / "published_sources.csv", sources);
   write_atomically(out / "published_rows.csv", rows_csv(answers));
-  fmt::print("{}\n{}", groups, sources);
+  const std::string nearest = nearness_csv(nearness(neighbours_of(answers)));
+  write_atomically(out / "published_nearest.csv", nearest);
+  fmt::print("{}\n{}\n{}", groups, sources, nearest);
   print_left_out(answers);
 }
 

@@ -295,6 +295,7 @@ PublishedRun run_of(const Row& row) {
   PublishedRun run;
   run.id = row.text("id");
   run.source = row.text("source");
+  run.part = row.text("source_part");
   run.model = row.text("model");
   run.gpu = row.text("gpu");
   run.ran = row.text("status") == "ok";

@@ -12,7 +12,7 @@ namespace krigtune::accuracy {
 
 /// One row of published_runs.csv, in the form of a question to the models.
 struct PublishedRun {
-  std::string id, source, model, gpu;
+  std::string id, source, part, model, gpu;
   std::string group;  ///< "dense, bf16", "experts, fp8", "context parallel", ...
   workload::Workload workload;
   workload::ClusterSpec cluster;

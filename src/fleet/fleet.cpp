@@ -1,7 +1,7 @@
 // Each cluster has the predictions of `krigtune plan`; what is added is arithmetic:
 //
 //   tokens/s = sequences a step * tokens a sequence / step time
-//   days     = tokens / (tokens/s) / 86400
+//   days     = tokens / (tokens/s) / 86400, times what checkpoints, failures and the like add (whole_run.h)
 //   price    = days * 24 * GPUs * price of a GPU-hour
 #include "fleet/fleet.h"
 
@@ -66,15 +66,26 @@ BestOfCluster best_of(const Fastest& found, const session::Session& session, con
   return best;
 }
 
-void add_days_and_price(const Fleet& fleet, ClusterPlan& plan) {
+void add_days_and_price(const Fleet& fleet, const session::Session& session, ClusterPlan& plan) {
   BestOfCluster& best = *plan.best;
-  best.days = fleet.range.time(fleet.tokens / best.tokens_per_s.value / kSecondsPerDay);
+  session::RunSpec run = session.run;
+  if (plan.power_w) run.power_w = plan.power_w;
+  const std::optional<WholeRun> whole = whole_run(fleet.tokens / best.tokens_per_s.value, plan.cluster.ranks(), run);
+  if (!whole) {
+    plan.why_not = hopeless_text(run, plan.cluster.ranks());
+    plan.never_ends = true;
+    plan.best.reset();
+    return;
+  }
+  best.whole = *whole;
+  best.days = fleet.range.time(whole->wall_s / kSecondsPerDay);  // every part is proportional to the steps
   best.gpu_hours = best.days.value * kHoursPerDay * static_cast<double>(plan.cluster.ranks());
   if (!plan.price_per_gpu_hour) return;
   best.price = fleet.range.time(best.gpu_hours * *plan.price_per_gpu_hour);
 }
 
-void study(const session::Session& session, unsigned threads, Fleet& fleet, ClusterPlan& plan) {
+void study(const session::Session& session, unsigned threads, opinion::KnownJobs& known, Fleet& fleet,
+           ClusterPlan& plan) {
   const session::MemoryFilter filter(session);
   const forecast::Forecaster forecaster(session, filter);
   if (!forecaster.knows_time()) {
@@ -90,7 +101,8 @@ void study(const session::Session& session, unsigned threads, Fleet& fleet, Clus
   }
   plan.best = best_of(found, session, forecaster, fleet.range);
   plan.best->network_gain = network_gain(session.cluster, forecaster, plan.best->candidate);
-  add_days_and_price(fleet, plan);
+  plan.best->near = known.near(opinion::subject_of(*session.workload, session.cluster));
+  add_days_and_price(fleet, session, plan);
 }
 
 void add_efficiencies(Fleet& fleet) {
@@ -108,7 +120,7 @@ void add_efficiencies(Fleet& fleet) {
 /// Reads the session on each cluster.
 class Study {
  public:
-  Study(const SessionText& text, const ClustersFile& file) : text_(text), file_(file) {}
+  Study(const SessionText& text, const session::ClustersFile& file) : text_(text), file_(file) {}
 
   Fleet of_all(const FleetOptions& options) {
     fleet_.currency = file_.currency;
@@ -124,13 +136,14 @@ class Study {
 
  private:
   void add_plans(std::size_t entry) {
-    const ClusterEntry& of = file_.entries[entry];
+    const session::ClusterEntry& of = file_.entries[entry];
     for (const workload::ClusterSpec& size : of.sizes) {
       ClusterPlan& plan = fleet_.plans.emplace_back();
       plan.entry = entry;
       plan.name = of.name;
       plan.cluster = size;
       plan.price_per_gpu_hour = of.price_per_gpu_hour;
+      plan.power_w = of.power_w;
     }
   }
 
@@ -138,7 +151,7 @@ class Study {
     try {
       const session::Session session = session_on(text_, plan.cluster);
       know(session);
-      study(session, threads, fleet_, plan);
+      study(session, threads, known_, fleet_, plan);
     } catch (const UserError& error) {
       plan.why_not = error.what();
       if (!first_error_) first_error_ = error;
@@ -158,7 +171,8 @@ class Study {
   }
 
   const SessionText& text_;
-  const ClustersFile& file_;
+  const session::ClustersFile& file_;
+  opinion::KnownJobs known_;
   Fleet fleet_;
   bool is_read_ = false;
   std::optional<UserError> first_error_;
@@ -172,7 +186,9 @@ session::Session session_on(const SessionText& text, const workload::ClusterSpec
   const bool is_bench = !has_runner || json["runner"].value("kind", Json("bench")) == "bench";
   if (is_bench && json.contains("workload") && json["workload"].is_object() && !json["workload"].contains("framework"))
     json["workload"]["framework"] = "krigtune";
-  for (const char* key : {"executor", "objective", "budget", "grid", "stagewise"}) json.erase(key);
+  for (const char* key : {"executor", "objective", "objectives", "budget", "grid", "stagewise", "clusters", "currency",
+                          "tokens", "samples", "epochs"})
+    json.erase(key);
   if (json.contains("memory") && json["memory"].is_object()) json["memory"].erase("limit_gib");
   json["cluster"] = workload::to_json(cluster);
   json["baseline"] = nullptr;
@@ -184,7 +200,7 @@ bool Fleet::has_prices() const {
   return std::ranges::any_of(plans, [](const ClusterPlan& plan) { return plan.best && plan.best->price; });
 }
 
-Fleet study_fleet(const SessionText& text, const ClustersFile& file, const FleetOptions& options) {
+Fleet study_fleet(const SessionText& text, const session::ClustersFile& file, const FleetOptions& options) {
   if (!text.json.is_object() || !text.json.contains("workload")) {
     throw UserError(
         fmt::format("{}: /workload: is missing: clusters can only be compared for a job that is known", text.source),

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "fleet/clusters_file.h"
 #include "fleet/sureness.h"
+#include "fleet/whole_run.h"
 #include "forecast/plan_study.h"
+#include "opinion/second_opinion.h"
+#include "session/clusters.h"
 #include "session/session.h"
 
 namespace krigtune::fleet {
@@ -34,7 +36,8 @@ struct BestOfCluster {
   Estimate tokens_per_s;       ///< of all GPUs
   std::optional<Estimate> mfu;
   std::optional<Estimate> memory_bytes;  ///< peak of a rank
-  Estimate days;                         ///< of the whole training; without evaluation, checkpoints and restarts
+  WholeRun whole;                        ///< the whole training, as predicted
+  Estimate days;                         ///< of the whole training, with all that the session's "run" states
   double gpu_hours = 0.0;                ///< as predicted
   std::optional<Estimate> price;
   /// Tokens a second and GPU, relative to the smallest size of the entry on which a configuration fits.
@@ -42,18 +45,22 @@ struct BestOfCluster {
   /// How many times as fast this very configuration is if the slowest links between the GPUs are twice as fast; empty
   /// for a single GPU.
   std::optional<double> network_gain;
+  /// Published runs of such jobs on such machines, the nearest first.
+  std::vector<opinion::NearRun> near;
 };
 
 /// One size of one entry.
 struct ClusterPlan {
-  std::size_t entry = 0;  ///< index in ClustersFile::entries
+  std::size_t entry = 0;  ///< index in session::ClustersFile::entries
   std::string name;
   workload::ClusterSpec cluster;
   std::optional<double> price_per_gpu_hour;
-  std::int64_t configurations = 0;  ///< that were looked at
-  std::optional<Bytes> usable;      ///< of one rank
+  std::optional<double> power_w = {};  ///< of a GPU, if the cluster says it
+  std::int64_t configurations = 0;     ///< that were looked at
+  std::optional<Bytes> usable;         ///< of one rank
   std::optional<BestOfCluster> best;
-  std::string why_not;  ///< set if `best` is empty
+  std::string why_not;      ///< set if `best` is empty
+  bool never_ends = false;  ///< there is a configuration that fits, but failures would never let its training end
 };
 
 /// Plans of all clusters, in the order of the file.
@@ -77,6 +84,6 @@ struct FleetOptions {
 
 /// Examines the session's space on each cluster. Throws the first UserError if the session cannot be read on any of
 /// them, and if it has no workload.
-Fleet study_fleet(const SessionText& text, const ClustersFile& file, const FleetOptions& options);
+Fleet study_fleet(const SessionText& text, const session::ClustersFile& file, const FleetOptions& options);
 
 }  // namespace krigtune::fleet

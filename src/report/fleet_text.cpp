@@ -9,6 +9,7 @@
 
 #include "core/text.h"
 #include "report/labels.h"
+#include "report/whole_run_text.h"
 
 namespace krigtune::report {
 namespace {
@@ -123,6 +124,8 @@ FleetCells fleet_cells(const BestOfCluster& best) {
   if (best.network_gain) cells.network = gain_text(*best.network_gain);
   cells.days = days_text(best.days.value);
   cells.days_range = days_range_text(best.days);
+  cells.parts = whole_run_parts(best.whole);
+  cells.energy = energy_text(best.whole);
   if (best.price) {
     cells.price = money_text(best.price->value);
     cells.price_range = price_range_text(*best.price);
@@ -165,7 +168,8 @@ Table fleet_price_table(const Fleet& fleet) {
                {"days", "time", true},
                {"days_range", "80 % interval", true},
                {"price", "price" + in, true},
-               {"price_range", "80 % interval", true}},
+               {"price_range", "80 % interval", true},
+               {"energy", "energy", true}},
               {},
               {}};
   for (const std::size_t i : cheapest_first(fleet)) {
@@ -173,10 +177,12 @@ Table fleet_price_table(const Fleet& fleet) {
     const FleetCells cells = fleet_cells(*plan.best);
     std::vector<Cell>& row = table.rows.emplace_back();
     for (const std::string& text : {fmt::format("{}", i + 1), plan.name, size_text(plan.cluster), cells.days,
-                                    cells.days_range, cells.price, cells.price_range}) {
+                                    cells.days_range, cells.price, cells.price_range, cells.energy}) {
       row.push_back(text_cell(text));
     }
   }
+  const auto has_energy = [](const ClusterPlan& plan) { return plan.best && plan.best->whole.energy_kwh; };
+  if (std::ranges::none_of(fleet.plans, has_energy)) erase_column(table, "energy");
   if (fleet.has_prices()) return table;
   erase_column(table, "price");
   erase_column(table, "price_range");
@@ -205,6 +211,12 @@ void add_estimate(const std::optional<Estimate>& estimate, std::vector<Cell>& ro
   row.push_back(number(estimate ? std::optional(estimate->high) : std::nullopt));
 }
 
+void add_whole_run(const fleet::WholeRun& whole, std::vector<Cell>& row) {
+  for (const double part : {whole.steps_s, whole.evaluation_s, whole.checkpoints_s, whole.failures_s, whole.failures})
+    row.push_back(number(part));
+  row.push_back(number(whole.energy_kwh));
+}
+
 // The numbers of a plan with a best configuration, in the order of kBestColumns.
 void add_best(const BestOfCluster& best, std::vector<Cell>& row) {
   const forecast::Forecast& forecast = best.candidate.forecast;
@@ -219,8 +231,11 @@ void add_best(const BestOfCluster& best, std::vector<Cell>& row) {
   row.push_back(number(best.efficiency));
   add_estimate(best.days, row);
   row.push_back(number(best.gpu_hours));
+  add_whole_run(best.whole, row);
   add_estimate(best.price, row);
   row.push_back(number(best.network_gain));
+  row.push_back(text_cell(best.near.empty() ? "" : opinion::name_of(best.near.front().run)));
+  row.push_back(number(best.near.empty() ? std::nullopt : std::optional(best.near.front().reached())));
 }
 
 constexpr std::array kBestColumns = {"sequences",
@@ -243,10 +258,18 @@ constexpr std::array kBestColumns = {"sequences",
                                      "days_low",
                                      "days_high",
                                      "gpu_hours",
+                                     "steps_s",
+                                     "evaluation_s",
+                                     "checkpoints_s",
+                                     "failures_s",
+                                     "failures",
+                                     "energy_kwh",
                                      "price",
                                      "price_low",
                                      "price_high",
-                                     "network_gain"};
+                                     "network_gain",
+                                     "published_run",
+                                     "published_reached"};
 
 }  // namespace
 
@@ -291,7 +314,9 @@ std::vector<std::string> fleet_impossible(const Fleet& fleet) {
 namespace {
 
 std::string answer_text(const Fleet& fleet, std::size_t row) {
-  return fmt::format("{}: {}", row_text(fleet, row), days_and_price(fleet, *fleet.plans[row].best));
+  const BestOfCluster& best = *fleet.plans[row].best;
+  const std::string parts = best.whole.wall_s > best.whole.steps_s ? ": " + whole_run_parts(best.whole) : "";
+  return fmt::format("{}: {}{}", row_text(fleet, row), days_and_price(fleet, best), parts);
 }
 
 // Rows that cost hardly more than the cheapest.
@@ -379,6 +404,31 @@ std::vector<std::pair<std::string, std::string>> fleet_answers(const Fleet& flee
   return answers;
 }
 
+std::vector<std::string> fleet_opinions(const Fleet& fleet, const fleet::Choice& choice) {
+  std::set<std::size_t> rows(choice.front.begin(), choice.front.end());
+  for (const auto& row : {choice.cheapest, choice.fastest, choice.in_time, choice.surely_in_time})
+    if (row) rows.insert(*row);
+  std::vector<std::pair<std::size_t, std::vector<std::string>>> opinions;  // the first row, and the numbers of all
+  for (const std::size_t row : rows) {
+    const std::vector<opinion::NearRun>& near = fleet.plans[row].best->near;
+    if (near.empty()) continue;
+    const auto known = std::ranges::find_if(opinions, [&](const auto& one) {
+      return fleet.plans[one.first].best->near.front().run.id == near.front().run.id;
+    });
+    auto& of = known == opinions.end() ? opinions.emplace_back(row, std::vector<std::string>()) : *known;
+    of.second.push_back(fmt::format("{}", row + 1));
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [row, of] : opinions) {
+    const std::vector<opinion::NearRun>& near = fleet.plans[row].best->near;
+    std::vector<std::string> parts = {opinion::sentence_of(near.front())};
+    if (of.size() == 1) parts.push_back(opinion::difference_sentence(near.front()));
+    if (near.size() > 1 && of.size() == 1) parts.push_back(opinion::range_sentence(near));
+    sentences.push_back(fmt::format("{} {}: {}", of.size() == 1 ? "row" : "rows", join(of, ", "), join(parts, "; ")));
+  }
+  return sentences;
+}
+
 namespace {
 
 std::string batch_text(const Fleet& fleet) {
@@ -397,6 +447,41 @@ std::string batch_text(const Fleet& fleet) {
       "the session states no \"train_batch_size\", so the rows have steps of {} to {} sequences, which do not teach "
       "a model equally much",
       *batches.begin(), *batches.rbegin());
+}
+
+std::string time_sentence(const Fleet& fleet) {
+  const session::RunSpec& run = fleet.session.run;
+  std::vector<std::string> parts;
+  if (run.evaluation_share > 0.0) parts.push_back(fmt::format("evaluation ({:g} of the steps)", run.evaluation_share));
+  if (run.data_wait_share > 0.0) parts.push_back(fmt::format("waiting for data ({:g})", run.data_wait_share));
+  if (run.checkpoint_s) parts.push_back(fmt::format("checkpoints of {}", duration_text(*run.checkpoint_s)));
+  if (run.failures_per_gpu_day > 0.0) {
+    parts.push_back(fmt::format("{} failures a GPU and day with restarts of {} and the work that is lost",
+                                number_text(run.failures_per_gpu_day), duration_text(run.restart_s)));
+  }
+  if (parts.empty()) {
+    return "time and price are those of training steps: evaluation, checkpoints and failures come on top, unless "
+           "\"run\" in the session states them, and waiting for machines";
+  }
+  return "time and price are those of steps, " + join(parts, ", ") +
+         ", as the session states; waiting for machines "
+         "comes on top";
+}
+
+// The rows whose stated interval between checkpoints is far off.
+std::vector<std::string> checkpoint_sentences(const Fleet& fleet) {
+  std::vector<std::string> sentences;
+  for (std::size_t i = 0; i < fleet.plans.size(); ++i) {
+    const auto& best = fleet.plans[i].best;
+    if (best && best->whole.interval_is_far_off())
+      sentences.push_back(fmt::format("row {}: {}", i + 1, checkpoint_sentence(best->whole)));
+  }
+  constexpr std::size_t kMostSentences = 3;
+  if (sentences.size() > kMostSentences) {
+    sentences.resize(kMostSentences);
+    sentences.emplace_back("other rows have better intervals too: leave \"checkpoint_every_s\" out to have them");
+  }
+  return sentences;
 }
 
 // A warning of rows whose utilization exceeds that of any published run; "" if there are none.
@@ -423,8 +508,8 @@ std::vector<std::string> fleet_assumptions(const Fleet& fleet) {
       "wrong too, so rankings are surer than times; --csv, --json and --html have the intervals of the other columns",
       fleet.range.subject, fleet.range.low, fleet.range.high));
   if (std::string rows = too_good_text(fleet); !rows.empty()) sentences.push_back(std::move(rows));
-  sentences.emplace_back(
-      "time is that of training steps: evaluation, checkpoints, restarts and waiting for machines come on top");
+  sentences.push_back(time_sentence(fleet));
+  for (std::string& text : checkpoint_sentences(fleet)) sentences.push_back(std::move(text));
   if (fleet.has_prices()) sentences.emplace_back("prices are GPUs times hours times the price in the file");
   std::vector<std::string> without;
   for (const ClusterPlan& plan : fleet.plans) {

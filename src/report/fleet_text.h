@@ -30,6 +30,8 @@ struct FleetCells {
   std::string efficiency, network;
   std::string days, days_range;
   std::string price, price_range;  ///< without the currency
+  std::string parts;               ///< of the time: whole_run_parts
+  std::string energy;              ///< with its unit
 };
 FleetCells fleet_cells(const fleet::BestOfCluster& best);
 
@@ -47,6 +49,8 @@ std::vector<std::string> fleet_impossible(const fleet::Fleet& fleet);
 /// Each question with its answer: {"cheapest", "row 3 ..."}.
 std::vector<std::pair<std::string, std::string>> fleet_answers(const fleet::Fleet& fleet, const fleet::Choice& choice,
                                                                std::optional<double> deadline_days);
+/// What published runs say of the rows of the answers, a sentence for each nearest run: "rows 1, 3: the nearest ...".
+std::vector<std::string> fleet_opinions(const fleet::Fleet& fleet, const fleet::Choice& choice);
 /// "Deadline that nothing meets": what an error says; requires choice.nearest.
 std::string missed_deadline_text(const fleet::Fleet& fleet, const fleet::Choice& choice, double deadline_days);
 /// What all numbers take for granted, a sentence each.

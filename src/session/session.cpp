@@ -259,6 +259,8 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   session.grid = read_grid(root.find("grid"), source, "/grid");
   session.stagewise = read_stagewise(root.find("stagewise"), source, "/stagewise");
   root.find("baseline");
+  if (const Json* run = root.find("run")) session.run = read_run(*run, source, "/run");
+  session.clusters = read_clusters_of_session(root, base_dir);
   root.finish();
   prepare(session, root);
   check_memory_limit(session, root);
@@ -307,6 +309,8 @@ Json resolved(const Session& session) {
   json["grid"] = to_json(session.grid);
   json["stagewise"] = to_json(session.stagewise);
   json["memory"] = workload::to_json(session.memory);
+  if (session.run != RunSpec()) json["run"] = to_json(session.run);
+  json.update(to_json(session.clusters));
   return json;
 }
 

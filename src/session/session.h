@@ -8,6 +8,8 @@
 
 #include "executor/executor.h"
 #include "runner/runner.h"
+#include "session/clusters.h"
+#include "session/whole_run.h"
 #include "space/space.h"
 #include "workload/workload.h"
 
@@ -127,6 +129,8 @@ struct Session {
   GridOptions grid;
   StagewiseOptions stagewise;
   std::shared_ptr<const runner::ReplayTable> table;  ///< for the runner `replay`
+  RunSpec run;                                       ///< what the whole training takes beside its steps
+  ClustersFile clusters;                             ///< machines to compare, and the amount of data
   std::optional<Bytes> usable_per_rank;              ///< set if memory is predicted: the limit minus its reserve
 };
 

@@ -8,7 +8,9 @@
 
 #include "core/block.h"
 #include "core/text.h"
+#include "session/clusters.h"
 #include "session/session_blocks.h"
+#include "session/whole_run.h"
 #include "space/well_known.h"
 
 namespace krigtune::session {
@@ -47,27 +49,36 @@ Json session_schema() {
   const Json baseline = schema::map(
       schema::scalar(),
       "Trial 0, the configuration that you use today; missing keys have their defaults; null: no baseline is run");
-  const Json root =
-      schema::object("A session of krigtune: what is trained, where, what may vary, and how a trial is run",
-                     {{"$schema", schema::text("this schema, for editors")},
-                      {"workload", workload::workload_schema()},
-                      {"framework", workload::framework_schema()},
-                      {"cluster", workload::cluster_schema()},
-                      {"space", space_schema(), true},
-                      {"fixed", fixed},
-                      {"baseline", baseline},
-                      {"constraints", constraints},
-                      {"objective", objective_schema()},
-                      {"runner", runner::runner_schema()},
-                      {"executor", executor::executor_schema()},
-                      {"budget", budget_schema()},
-                      {"grid", grid_schema()},
-                      {"stagewise", stagewise_schema()},
-                      {"memory", workload::memory_schema()}});
+  Json root = schema::object("A session of krigtune: what is trained, where, what may vary, and how a trial is run",
+                             {{"$schema", schema::text("this schema, for editors")},
+                              {"workload", workload::workload_schema()},
+                              {"framework", workload::framework_schema()},
+                              {"cluster", workload::cluster_schema()},
+                              {"space", space_schema(), true},
+                              {"fixed", fixed},
+                              {"baseline", baseline},
+                              {"constraints", constraints},
+                              {"objective", objective_schema()},
+                              {"runner", runner::runner_schema()},
+                              {"executor", executor::executor_schema()},
+                              {"budget", budget_schema()},
+                              {"grid", grid_schema()},
+                              {"stagewise", stagewise_schema()},
+                              {"memory", workload::memory_schema()},
+                              {"run", run_schema()}});
+  root["properties"].update(clusters_schema()["properties"]);
   Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "krigtune session"}};
   schema.update(root);
   schema["definitions"] = {{"parameter", space::parameter_schema()}};
   return schema;
+}
+
+std::string clusters_schema_text() {
+  Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", "krigtune clusters"}};
+  schema.update(clusters_schema());
+  schema["properties"]["$schema"] = schema::text("this schema, for editors");
+  schema["required"] = {"clusters"};
+  return schema.dump(2) + "\n";
 }
 
 // docs/session.md: what users need to know about the session file. Its tables are made from the schema.
@@ -233,6 +244,8 @@ std::string session_reference() {
   text += section("`budget`", blocks["budget"]) + section("`grid`", blocks["grid"]);
   text += section("`stagewise`", blocks["stagewise"]);
   text += section("`memory`", blocks["memory"]);
+  text += section("`run`", blocks["run"]);
+  text += section("`clusters`, each entry", blocks["clusters"]["items"]);
   return text + kConditions + facts();
 }
 

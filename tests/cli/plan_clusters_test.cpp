@@ -45,6 +45,23 @@ TEST_F(PlanClusters, PrintsARowForEachSizeAndTheAnswers) {
   }
 }
 
+TEST_F(PlanClusters, HaveASecondOpinionWherePublishedRunsAreNear) {
+  const Said said = plan({}, R"({"clusters": [{"gpu": "h100-80gb", "gpus_per_node": 8}], "tokens": 1e9})");
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("\nSecond opinion\n  row 1: the nearest published run ("), std::string::npos) << said.out;
+  EXPECT_EQ(plan({}).out.find("Second opinion"), std::string::npos) << "32 GPUs and L40S are in no table";
+  // Published runs of Llama 3 8B are on one node of H100s, and none on L40S.
+  const std::string csv = (directory_ / "near.csv").string();
+  const Json json = parse_json(plan({"--json", "--csv", csv}).out, "plan");
+  const CsvTable table = parse_csv(read_text(csv), "near.csv");
+  const auto reached = static_cast<std::size_t>(table.column("published_reached"));
+  const Json& near = json["clusters"][0]["best"]["second_opinion"];
+  ASSERT_FALSE(near.empty());
+  EXPECT_EQ(std::stod(table.rows[0][reached]), near[0]["reached"].get<double>());
+  EXPECT_EQ(json["clusters"][3]["best"]["second_opinion"], Json::array());
+  EXPECT_EQ(table.rows[3][reached], "");
+}
+
 TEST_F(PlanClusters, FilesAndDocumentAgree) {
   const std::string csv = (directory_ / "c.csv").string();
   const std::string html = (directory_ / "c.html").string();
@@ -126,11 +143,70 @@ TEST_F(PlanClusters, RefusesBadInputInOneLine) {
   expect_refused(plan({}, R"({"clusters": [{"gpu": "h200", "gpus_per_nod": 8}], "tokens": 1e9})"),
                  "/clusters/0/gpus_per_nod: unknown key");
   expect_refused(run_krigtune({"plan", directory_.write("job.json", kSession).string(), "--by", "3d"}),
-                 "--by: is about several clusters; name them: --clusters FILE");
+                 "--by: is about several clusters; name them: --clusters FILE, or \"clusters\" in the session");
   // 24 GPUs never divide 128 sequences, and there is no other size.
   expect_refused(plan({}, R"({"clusters": [{"gpu": "h100-80gb", "gpus_per_node": 8, "nodes": 3, "network": "eth-100"}],
                    "tokens": 1e9})"),
                  "batch not divisible");
+}
+
+TEST_F(PlanClusters, CountsWhatTheSessionStatesOfTheWholeRun) {
+  const Json bare = parse_json(plan({"--json"}).out, "plan");
+  Json session = parse_json(kSession, "s");
+  session["run"] = parse_json(R"({"evaluation_share": 0.02, "data_wait_share": 0.01, "checkpoint_s": 30,
+                                  "checkpoint_every_s": 600, "power_w": 900})",
+                              "run");
+  Json clusters = parse_json(kClusters, "c");
+  clusters["clusters"][1]["power_w"] = 500;
+  const std::vector<std::string> words = {"plan", directory_.write("run.json", session.dump()).string(), "--clusters",
+                                          directory_.write("power.json", clusters.dump()).string()};
+  std::vector<std::string> as_json = words;
+  as_json.emplace_back("--json");
+  const Said said = run_krigtune(as_json);
+  ASSERT_EQ(said.code, 0) << said.err;
+  const Json json = parse_json(said.out, "plan");
+  for (std::size_t i = 0; i < 5; ++i) {
+    const Json& best = json["clusters"][i]["best"];
+    const Json& steps = bare["clusters"][i]["best"];
+    const double factor = 1.03 * (1.0 + 30.0 / 600.0);
+    const double days = factor * steps["days"]["value"].get<double>();
+    EXPECT_NEAR(best["days"]["value"].get<double>(), days, 1e-9 * days);
+    EXPECT_NEAR(best["days"]["high"].get<double>(), factor * steps["days"]["high"].get<double>(), 1e-9 * days);
+    if (i < 4) {
+      EXPECT_NEAR(best["price"]["value"].get<double>(), factor * steps["price"]["value"].get<double>(), 1e-6);
+    }
+    const double watts = i == 3 ? 500.0 : 900.0;
+    EXPECT_NEAR(best["whole_run"]["energy_kwh"].get<double>(),
+                days * 24.0 * json["clusters"][i]["gpus"].get<double>() * watts / 1000.0, 1e-6 * days * watts);
+  }
+  const std::string text = run_krigtune(words).out;
+  EXPECT_NE(text.find(", checkpoints "), std::string::npos) << text;
+  EXPECT_NE(text.find(" kWh"), std::string::npos) << text;
+}
+
+TEST_F(PlanClusters, ThatTheSessionListsArePlannedWithoutAFile) {
+  Json session = parse_json(kSession, "s");
+  session.update(parse_json(kClusters, "c"));
+  session["cluster"] = parse_json(R"({"gpu": "h200-141gb", "gpus_per_node": 8})", "c");
+  const std::string file = directory_.write("own.json", session.dump()).string();
+  const Said said = run_krigtune({"plan", file, "--json"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const Json own = parse_json(said.out, "plan");
+  EXPECT_EQ(own["clusters"], parse_json(plan({"--json"}).out, "plan")["clusters"]);
+  const std::string other =
+      directory_.write("one.json", R"({"clusters": [{"gpu": "h100-80gb", "gpus_per_node": 8}]})").string();
+  const Json one = parse_json(run_krigtune({"plan", file, "--json", "--clusters", other}).out, "plan");
+  EXPECT_EQ(one["clusters"].size(), 1U) << "the file counts, with the session's tokens";
+  EXPECT_EQ(one["tokens"], own["tokens"]);
+  const Json alone = parse_json(run_krigtune({"plan", file, "--json", "--clusters", "none"}).out, "plan");
+  EXPECT_FALSE(alone.contains("clusters"));
+  EXPECT_EQ(alone["whole_run"]["tokens"], own["tokens"]);
+  // What --show-config prints is a session with the same clusters.
+  const std::string shown = directory_.write("shown.json", run_krigtune({"plan", file, "--show-config"}).out).string();
+  const Json again = parse_json(run_krigtune({"plan", shown, "--json"}).out, "plan");
+  ASSERT_EQ(again["clusters"].size(), own["clusters"].size());
+  for (std::size_t i = 0; i < own["clusters"].size(); ++i)
+    EXPECT_EQ(again["clusters"][i]["best"]["days"], own["clusters"][i]["best"]["days"]);
 }
 
 TEST_F(PlanClusters, TokensOfTheCommandLineReplaceThoseOfTheFile) {

@@ -174,6 +174,56 @@ TEST_F(PlanTest, OfNamedGpusPredictsWithoutAny) {
   }
 }
 
+// Megatron-Bridge's tables have this very job, so the models can be compared with them here.
+TEST_F(PlanTest, HasASecondOpinionOfPublishedRuns) {
+  const std::string file = directory_
+                               .write("llama.json", R"({
+    "workload": {"model": {"preset": "llama-3-8b"}, "precision": "fp8-tensorwise", "train_batch_size": 128,
+                 "framework": "megatron"},
+    "cluster": {"gpu": "h100-80gb", "gpus_per_node": 8},
+    "space": {"zero_stage": [3], "micro_batch": [1], "overlap_comm": [true], "tensor_parallel": [1],
+              "pipeline_parallel": [1], "activation_checkpointing": ["none"]}, "baseline": null, "runner": {"kind": "none"}})")
+                               .string();
+  const std::string html = (directory_ / "plan.html").string();
+  const Said said = run_krigtune({"plan", file, "--html", html});
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("\nSecond opinion\n  the nearest published run (LLAMA3_8B, 8 x h100-80gb, "),
+            std::string::npos)
+      << said.out;
+  EXPECT_NE(read_text(html).find("the nearest published run (LLAMA3_8B"), std::string::npos);
+  const Json json = parse_json(run_krigtune({"plan", file, "--json"}).out, "plan");
+  const Json& nearest = json["second_opinion"][0];
+  EXPECT_EQ(nearest["distance"], 0);
+  EXPECT_EQ(nearest["differences"], Json::array());
+  EXPECT_DOUBLE_EQ(nearest["reached"].get<double>(),
+                   nearest["predicted_step_time_s"].get<double>() / nearest["published_step_time_s"].get<double>());
+  // It is the job's own prediction, because the configuration is that of the run.
+  EXPECT_NEAR(nearest["predicted_step_time_s"].get<double>(), json["best"][0]["predicted_step_time_s"].get<double>(),
+              1e-9);
+}
+
+TEST_F(PlanTest, OfAnAmountOfDataSaysHowLongTheWholeTrainingTakes) {
+  const std::string file = directory_
+                               .write("amount.json", R"({
+    "workload": {"model": {"preset": "llama-3-8b"}, "precision": "bf16", "train_batch_size": 128, "framework": "fsdp"},
+    "cluster": {"gpu": "h100-80gb", "gpus_per_node": 8},
+    "space": {"zero_stage": [3], "micro_batch": [1], "activation_checkpointing": ["full"]}, "baseline": null,
+    "run": {"evaluation_share": 0.05}, "runner": {"kind": "none"}})")
+                               .string();
+  const Said without = run_krigtune({"plan", file});
+  EXPECT_EQ(without.out.find("The whole training"), std::string::npos);
+  EXPECT_TRUE(parse_json(run_krigtune({"plan", file, "--json"}).out, "plan")["whole_run"].is_null());
+  const Said said = run_krigtune({"plan", file, "--tokens", "1e12"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("\nThe whole training\n  1 trillion tokens with row 1\n"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("  steps "), std::string::npos);
+  const Json json = parse_json(run_krigtune({"plan", file, "--tokens", "1e12", "--json"}).out, "plan");
+  const double samples_per_s = json["best"][0]["predicted_samples_per_s"].get<double>();
+  const double steps_s = 1e12 / (8192.0 * samples_per_s);
+  EXPECT_NEAR(json["whole_run"]["steps_s"].get<double>(), steps_s, 1e-9 * steps_s);
+  EXPECT_NEAR(json["whole_run"]["wall_s"].get<double>(), 1.05 * steps_s, 1e-9 * steps_s);
+}
+
 TEST_F(PlanTest, TracesEveryPipelineStage) {
   std::string text = named_gpus("none");
   const std::string tensor = R"("tensor_parallel": [1, 2])";

@@ -1,5 +1,5 @@
 // The JSON Schema of sessions and their reader agree, in both directions. `test_cli_schema --write-reference DOCS`
-// writes session.md there.
+// writes session.md and clusters.schema.json there.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -43,13 +43,20 @@ struct Place {
 constexpr const char* kTrained =
     R"({"workload": {"model": {"preset": "gpt2-124m"}}, "cluster": {"emulate_network": {"latency_us": 1, "bytes_per_s": 1}},
         "space": {"zero_stage": [0]}, "baseline": null, "objective": {}, "runner": {}, "executor": {}, "budget": {}, "grid": {},
-        "stagewise": {}, "memory": {}})";
+        "stagewise": {}, "memory": {}, "run": {}})";
 constexpr const char* kNodes =
     R"({"workload": {"model": {"preset": "gpt2-124m"}},
         "cluster": {"nodes": 2, "emulate_network": {"intra": "nvlink4", "inter": "eth-25"}}, "space": {"zero_stage": [0]}})";
 constexpr const char* kOwnHardware =
     R"({"workload": {"model": {"preset": "gpt2-124m"}}, "space": {"zero_stage": [0]},
         "cluster": {"hardware": {"gpus": {"g": {"like": "l4-24gb"}}, "links": {"l": {"like": "pcie4"}}}}})";
+constexpr const char* kListed =
+    R"({"workload": {"model": {"preset": "gpt2-124m"}}, "space": {"zero_stage": [0]}, "runner": {"kind": "none"},
+        "clusters": [{"gpu": "h100-80gb", "gpus_per_node": 8}]})";
+constexpr const char* kClusters =
+    R"({"workload": {"model": {"preset": "gpt2-124m"}}, "space": {"zero_stage": [0]}, "runner": {"kind": "none"},
+        "clusters": [{"gpu": "g", "gpus_per_node": 8,
+                      "hardware": {"gpus": {"g": {"like": "l4-24gb"}}, "links": {"l": {"like": "pcie4"}}}}]})";
 constexpr const char* kRanges =
     R"({"space": {"a": {"min": 1, "max": 2}, "b": {"values": [1]}}, "runner": {"kind": "none"}})";
 constexpr const char* kSpoken =
@@ -134,6 +141,13 @@ const std::vector<Place>& places() {
         {"/properties/grid", kTrained, "/grid"},
         {"/properties/stagewise", kTrained, "/stagewise"},
         {"/properties/memory", kTrained, "/memory"},
+        {"/properties/run", kTrained, "/run"},
+        {"/properties/clusters/items", kListed, "/clusters/0"},
+        {"/properties/clusters/items/properties/hardware/anyOf/1", kClusters, "/clusters/0/hardware"},
+        {"/properties/clusters/items/properties/hardware/anyOf/1/properties/gpus/additionalProperties", kClusters,
+         "/clusters/0/hardware/gpus/g"},
+        {"/properties/clusters/items/properties/hardware/anyOf/1/properties/links/additionalProperties", kClusters,
+         "/clusters/0/hardware/links/l"},
         {"/definitions/parameter/anyOf/3", kRanges, "/space/a"},
         {"/definitions/parameter/anyOf/4", kRanges, "/space/b"},
     };
@@ -167,6 +181,11 @@ const Place* place_of(const std::string& in_schema, const Json& object) {
 
 TEST(SessionSchema, IsWhatStandsInTheDocumentation) {
   EXPECT_EQ(read_text(KRIGTUNE_DOCS "/session.md"), session::session_reference())
+      << "rewrite it: test_cli_schema --write-reference docs";
+}
+
+TEST(ClustersSchema, IsWhatStandsInTheDocumentation) {
+  EXPECT_EQ(read_text(KRIGTUNE_DOCS "/clusters.schema.json"), session::clusters_schema_text())
       << "rewrite it: test_cli_schema --write-reference docs";
 }
 
@@ -314,6 +333,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string(argv[1]) == "--write-reference") {
     const std::filesystem::path docs = argv[2];
     krigtune::write_atomically(docs / "session.md", krigtune::session::session_reference());
+    krigtune::write_atomically(docs / "clusters.schema.json", krigtune::session::clusters_schema_text());
     return 0;
   }
   return RUN_ALL_TESTS();

@@ -39,7 +39,7 @@ done <shown
 # Every line that the page shows of a plan of clusters is one that krigtune prints.
 blocks which_machine.md '' | sed '/\x01/d' >shown
 grep '^\$ ' shown | sed 's/^\$ krigtune //' >commands
-[ "$(wc -l <commands)" -eq 3 ] || fail "which_machine.md does not plan three jobs"
+[ "$(wc -l <commands)" -eq 4 ] || fail "which_machine.md does not plan four jobs"
 while read -r line; do
   (cd "$2" && krigtune $line) >>plans 2>err || fail "krigtune $line"
 done <commands

@@ -21,7 +21,7 @@ constexpr const char* kSession = R"({
 
 fleet::Fleet fleet_of(const std::string& clusters, const std::string& session = kSession) {
   const Json json = parse_json(session, "s");
-  const fleet::ClustersFile file = fleet::read_clusters(parse_json(clusters, "c"), "c", ".");
+  const session::ClustersFile file = session::read_clusters(parse_json(clusters, "c"), "c", ".");
   return fleet::study_fleet({json, "s", "."}, file, {.threads = 2});
 }
 
@@ -88,6 +88,17 @@ TEST(Fleet, SaysWhatDoesNotFitAndByHowMuch) {
   EXPECT_GT(fleet.plans[4].usable->count, from_gib(40.0).count);
 }
 
+TEST(Fleet, ATrainingThatFailuresNeverLetEndIsNoAnswer) {
+  std::string session = kSession;
+  session.insert(session.find('{') + 1,
+                 R"("run": {"failures_per_gpu_day": 200, "checkpoint_s": 60, "restart_s": 600},)");
+  const fleet::Fleet fleet =
+      fleet_of(R"({"clusters": [{"gpu": "h100-80gb", "gpus_per_node": 8}], "tokens": 1e10})", session);
+  EXPECT_FALSE(fleet.plans[0].best);
+  EXPECT_TRUE(fleet.plans[0].never_ends);
+  EXPECT_NE(fleet.plans[0].why_not.find("200 failures a GPU and day"), std::string::npos) << fleet.plans[0].why_not;
+}
+
 TEST(Fleet, EfficiencyIsThatOfAGpuBesideTheSmallestSize) {
   const fleet::Fleet fleet = fleet_of(kTwo);
   EXPECT_EQ(fleet.plans[0].best->efficiency, 1.0);
@@ -99,7 +110,7 @@ TEST(Fleet, EfficiencyIsThatOfAGpuBesideTheSmallestSize) {
 TEST(Fleet, OfASessionThatNoClusterCanReadIsItsError) {
   Json json = parse_json(kSession, "s");
   json["workload"]["modell"] = 1;
-  const fleet::ClustersFile file = fleet::read_clusters(parse_json(kTwo, "c"), "c", ".");
+  const session::ClustersFile file = session::read_clusters(parse_json(kTwo, "c"), "c", ".");
   try {
     fleet::study_fleet({json, "s", "."}, file, {});
     FAIL();

@@ -17,7 +17,7 @@ fleet::Fleet fleet_of(const std::string& price) {
                                price + R"(},
     {"gpu": "rtx4090-24gb", "gpus_per_node": 1)" +
                                price + R"(}], "currency": "EUR", "tokens": 1e9})";
-  return fleet::study_fleet({session, "s", "."}, fleet::read_clusters(parse_json(clusters, "c"), "c", "."), {});
+  return fleet::study_fleet({session, "s", "."}, session::read_clusters(parse_json(clusters, "c"), "c", "."), {});
 }
 
 std::string page_of(const fleet::Fleet& fleet) {

@@ -18,10 +18,12 @@ TEST(PlanPage, HasTheMapAndTheParetoFrontOfWhatWasLookedAt) {
   options.visit = [&](const forecast::Candidate& candidate) { looked_at.push_back(candidate); };
   const forecast::PlanStudy study = forecast::study_plan(session, forecaster, options);
   const forecast::PlanAnswers answers = forecast::answers_of(session, filter, forecaster, study);
-  const std::string html = page::plan_page({session, study, answers, looked_at, "<job>", "today"});
+  const std::string html =
+      page::plan_page({session, study, answers, looked_at, {}, {"10 d", "steps <10> d"}, "<job>", "today"});
   const HtmlReader read(html);
   ASSERT_EQ(read.fault(), "");
   EXPECT_NE(html.find("krigtune plan: &lt;job&gt;"), std::string::npos);
+  EXPECT_NE(html.find("steps &lt;10&gt; d"), std::string::npos);
   EXPECT_NE(html.find(">ZeRO stage 3<"), std::string::npos);
   EXPECT_NE(html.find("Where memory goes, by ZeRO stage"), std::string::npos);
   EXPECT_NE(read.text().find("parameters, 4 tokens a sequence, on 2 x a100-40gb."), std::string::npos) << read.text();
@@ -49,7 +51,7 @@ TEST(PlanPage, OfNothingIsAPageToo) {
   const session::Session session = bench_session();
   const forecast::PlanStudy study;
   const forecast::PlanAnswers answers;
-  EXPECT_EQ(HtmlReader(page::plan_page({session, study, answers, {}, "job", "today"})).fault(), "");
+  EXPECT_EQ(HtmlReader(page::plan_page({session, study, answers, {}, {}, {}, "job", "today"})).fault(), "");
 }
 
 }  // namespace krigtune::plan_page_test

@@ -45,6 +45,12 @@ std::string answers(const FleetSource& source) {
   return list(items);
 }
 
+std::string opinions(const FleetSource& source) {
+  std::vector<std::string> items;
+  for (const std::string& one : report::fleet_opinions(source.fleet, source.choice)) items.push_back(escaped(one));
+  return items.empty() ? "" : list(items);
+}
+
 std::string tip_of(const Fleet& fleet, std::size_t row) {
   const fleet::BestOfCluster& best = *fleet.plans[row].best;
   const report::FleetCells cells = report::fleet_cells(best);
@@ -161,11 +167,35 @@ std::string assumptions(const Fleet& fleet) {
   return element("div", html);
 }
 
+// Their configurations, with what the time consists of if that is not steps alone, and the energy if a power is stated.
+std::string configurations(const Fleet& fleet) {
+  const auto says = [&](auto more) {
+    return std::ranges::any_of(fleet.plans,
+                               [&](const ClusterPlan& plan) { return plan.best && more(plan.best->whole); });
+  };
+  const bool has_parts = says([](const fleet::WholeRun& whole) { return whole.wall_s > whole.steps_s; });
+  const bool has_energy = says([](const fleet::WholeRun& whole) { return whole.energy_kwh.has_value(); });
+  HtmlTable shown{"The configurations", {"row", "cluster", "GPUs", "configuration"}, {}};
+  if (has_parts) shown.columns.emplace_back("the time consists of");
+  if (has_energy) shown.columns.emplace_back("energy");
+  for (std::size_t i = 0; i < fleet.plans.size(); ++i) {
+    const ClusterPlan& plan = fleet.plans[i];
+    if (!plan.best) continue;
+    const report::FleetCells cells = report::fleet_cells(*plan.best);
+    std::vector<std::string>& row = shown.rows.emplace_back();
+    row = {fmt::format("{}", i + 1), user_text(plan.name), report::size_text(plan.cluster),
+           user_text(report::short_text(fleet.session, plan.best->candidate.configuration))};
+    if (has_parts) row.push_back(escaped(cells.parts));
+    if (has_energy) row.push_back(escaped(cells.energy));
+  }
+  return shown.rows.empty() ? "" : table(shown);
+}
+
 std::string clusters(const Fleet& fleet) {
-  HtmlTable shown{"Ranges in parentheses; per GPU: relative to the smallest size of the cluster",
-                  {"row", "cluster", "GPUs", "tokens/s", "MFU", "memory of a rank", "fits", "per GPU", "links x2",
-                   "time", "price", "configuration"},
-                  {}};
+  HtmlTable shown{
+      "Ranges in parentheses; per GPU: relative to the smallest size of the cluster",
+      {"row", "cluster", "GPUs", "tokens/s", "MFU", "memory of a rank", "fits", "per GPU", "links x2", "time", "price"},
+      {}};
   const auto with_range = [](const std::string& number, const std::string& range) {
     return number.empty() ? "" : fmt::format("{} ({})", number, range);
   };
@@ -178,8 +208,7 @@ std::string clusters(const Fleet& fleet) {
                           with_range(cells.tokens_per_s, cells.tokens_per_s_range),
                           with_range(cells.mfu, cells.mfu_range), with_range(cells.memory, cells.memory_range),
                           cells.fits, cells.efficiency, cells.network, with_range(cells.days, cells.days_range),
-                          with_range(cells.price, cells.price_range),
-                          user_text(report::short_text(fleet.session, plan.best->candidate.configuration))});
+                          with_range(cells.price, cells.price_range)});
   }
   return shown.rows.empty() ? "" : table(shown);
 }
@@ -207,7 +236,8 @@ std::string fleet_page(const FleetSource& source) {
   document.sections = {{"answers", "The answers", answers(source)},
                        {"front", "Time, price, size",
                         is_any ? figures({time_and_price(source), assumptions(fleet), efficiency(fleet)}) : ""},
-                       {"clusters", "The clusters", clusters(fleet)},
+                       {"opinion", "Second opinion", opinions(source)},
+                       {"clusters", "The clusters", clusters(fleet) + configurations(fleet)},
                        {"impossible", "Impossible", impossible(fleet)}};
   document.footer = paragraph("krigtune plan SESSION --clusters FILE --csv FILE writes every number.");
   return page::document(document);

@@ -16,6 +16,7 @@
 #include "page/plan/plan_page.h"
 #include "plan/trace.h"
 #include "programs/krigtune/document.h"
+#include "programs/krigtune/plan_beside.h"
 #include "programs/krigtune/plan_clusters.h"
 #include "programs/krigtune/plan_text.h"
 #include "programs/krigtune/report.h"
@@ -173,7 +174,7 @@ unsigned plan_threads() { return std::clamp(std::thread::hardware_concurrency(),
 
 Json planned_json(const session::Session& session, const forecast::Forecaster& forecaster,
                   const forecast::PlanStudy& study, const forecast::PlanAnswers& answers,
-                  const std::optional<search::JobSummary>& assumed) {
+                  const std::optional<search::JobSummary>& assumed, const BesidePlan& beside) {
   Json json = {{"session", session_name(session)}, {"emulated_network", emulated_json(session)}};
   json.update(space_json(session, study));
   const std::optional<Bytes>& usable = session.usable_per_rank;
@@ -203,6 +204,8 @@ Json planned_json(const session::Session& session, const forecast::Forecaster& f
   json["by_tensor_parallel"] = variants_json(answers.by_tensor_parallel);
   json["by_micro_batch"] = rows_json(answers.batch.by_micro_batch);
   json["by_accumulation"] = rows_json(answers.batch.by_accumulation);
+  json["second_opinion"] = opinion_json(beside.near);
+  json["whole_run"] = planned_run_json(beside.run);
   json.update(expected_json(session, study, answers.time));
   json["assumed_job"] = report::job_json(assumed);
   if (assumed) json["assumed_job"]["sentence"] = search::assumed_job_sentence(*assumed);
@@ -278,6 +281,8 @@ void print_text(const forecast::Forecaster& forecaster, const PlanText& text, co
   print_space(text);
   print_memory(text);
   print_best(text, forecaster);
+  print_opinion(text.out, text.beside);
+  print_planned_run(text.out, text.session, text.beside);
   print_batch(text);
   print_communication(text);
   print_expected_time(text);
@@ -314,13 +319,13 @@ void refuse_trace_without_times(const Context& context, const forecast::Forecast
 
 void print_plan(const Context& context, const session::Session& session, const forecast::Forecaster& forecaster,
                 const forecast::PlanStudy& study, const forecast::PlanAnswers& answers,
-                const std::optional<search::JobSummary>& assumed, const PlanFiles& written) {
+                const std::optional<search::JobSummary>& assumed, const BesidePlan& beside, const PlanFiles& written) {
   if (!context.arguments.flag("json")) {
-    print_text(forecaster, {context.console.out, session, study, answers, assumed}, written.names());
+    print_text(forecaster, {context.console.out, session, study, answers, assumed, beside}, written.names());
     return;
   }
   Json json = new_document("plan");
-  json.update(planned_json(session, forecaster, study, answers, assumed));
+  json.update(planned_json(session, forecaster, study, answers, assumed, beside));
   if (written.csv) json["csv"] = *written.csv;
   if (written.trace) json["trace"] = *written.trace;
   if (written.html) json["html"] = *written.html;
@@ -329,9 +334,11 @@ void print_plan(const Context& context, const session::Session& session, const f
 
 int plan_session(const Context& context) {
   check_clusters_options(context.arguments);
-  if (context.arguments.text("clusters") && !context.arguments.flag("show-config")) return plan_clusters(context);
-  session::Session session = session_of(context, context.arguments.operand());
-  if (context.arguments.flag("show-config")) return show_config(context, session, {});
+  if (context.arguments.flag("show-config"))
+    return show_config(context, session_of(context, context.arguments.operand()), {});
+  const Json json = load_json(context.arguments.operand());
+  if (plans_clusters(context.arguments, json)) return plan_clusters(context, json);
+  session::Session session = session_of(context, context.arguments.operand(), json);
   PlanFiles files = wanted_files(context);
   know_this_machine(context, session);
   const session::MemoryFilter filter(session);
@@ -345,11 +352,13 @@ int plan_session(const Context& context) {
   if (files.trace && !write_predicted_step(context, *files.trace, session, forecaster, study)) files.trace.reset();
   say_that_it_is_a_sample(context, study);
   const forecast::PlanAnswers answers = forecast::answers_of(session, filter, forecaster, study);
+  const BesidePlan beside = beside_plan(session, study, context.arguments.positive_number("tokens"));
   if (files.html) {
-    write_atomically(*files.html, page::plan_page({session, study, answers, looked_at, session_name(session),
+    write_atomically(*files.html, page::plan_page({session, study, answers, looked_at, beside.near,
+                                                   planned_run_lines(session, beside), session_name(session),
                                                    minute_of(context.console.clock)}));
   }
-  print_plan(context, session, forecaster, study, answers, assumed_job(session, filter), files);
+  print_plan(context, session, forecaster, study, answers, assumed_job(session, filter), beside, files);
   if (!study.nothing_fits()) return ExitCode::kDone;
   context.log.error("no configuration fits in memory; " + report::memory_advice(session));
   return ExitCode::kNoResult;
@@ -365,8 +374,11 @@ Command plan_command() {
       "Nothing is run. plan lists the parameters, the size of the space, what is excluded and why, the memory of "
       "one rank by ZeRO stage and by term, the best predicted configurations, where the time of a step goes and "
       "what would shorten it, how throughput grows with the batch, the network traffic, and how long the session "
-      "will take. It needs no GPU: devices and links are those that the session names. With --clusters it plans the "
-      "job on many machines, and says which is the cheapest (docs/howto/which_machine.md).",
+      "will take. It needs no GPU: devices and links are those that the session names. With --clusters, or if the "
+      "session lists \"clusters\", it plans the job on many machines, and says which is the cheapest "
+      "(docs/howto/which_machine.md). With an amount of data (\"tokens\" in the session, --tokens) it says how long "
+      "the "
+      "whole training takes. Exit code 1: nothing fits, or no cluster meets --by; the plan is printed all the same.",
       declare_plan,
       plan_session};
 }

@@ -3,6 +3,7 @@
 
 #include "core/json.h"
 #include "forecast/plan_study.h"
+#include "programs/krigtune/plan_beside.h"
 #include "search/model/job_summary.h"
 #include "session/memory_filter.h"
 #include "session/session.h"
@@ -17,7 +18,7 @@ std::optional<search::JobSummary> assumed_job(const session::Session& session, c
 /// Returns the contents of `krigtune plan --json` below the document's head.
 Json planned_json(const session::Session& session, const forecast::Forecaster& forecaster,
                   const forecast::PlanStudy& study, const forecast::PlanAnswers& answers,
-                  const std::optional<search::JobSummary>& assumed);
+                  const std::optional<search::JobSummary>& assumed, const BesidePlan& beside);
 
 /// Returns a configuration with what is predicted of it, as the best ones are shown.
 Json candidate_json(const forecast::Candidate& candidate);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 
@@ -15,6 +16,7 @@
 #include "page/fleet/fleet_page.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/plan.h"
+#include "programs/krigtune/plan_beside.h"
 #include "programs/krigtune/plan_tables.h"
 #include "programs/krigtune/plan_text.h"
 #include "programs/krigtune/report.h"
@@ -25,11 +27,12 @@
 namespace krigtune::cli {
 namespace {
 
+constexpr const char* kNoClusters = "none";
 constexpr int kColumns = 100;  // wider tables lose letters of the clusters' names
 
 /// A comparison with everything that is printed of it.
 struct Answered {
-  const fleet::ClustersFile& file;
+  const session::ClustersFile& file;
   const fleet::Fleet& fleet;
   const fleet::Choice& choice;
   std::optional<double> deadline_days;
@@ -53,13 +56,18 @@ std::optional<double> deadline_of(const Arguments& arguments) {
                   "write for example 14d, 36h or 2w");
 }
 
-fleet::ClustersFile file_of(const Arguments& arguments) {
-  const std::string name = *arguments.text("clusters");
-  fleet::ClustersFile file = fleet::load_clusters(name);
-  if (const std::optional<double> tokens = arguments.positive_number("tokens")) file.amount = {tokens, std::nullopt};
-  if (file.amount.is_stated()) return file;
-  throw UserError(fmt::format("{}: says no amount of data, so there is neither time nor price", name),
-                  "write \"tokens\": 3e11, \"samples\" and \"epochs\", or give --tokens 3e11");
+// Returns the clusters of --clusters or of the session, with the amount of data of --tokens or of where it is stated:
+// in the file, or else in the session.
+session::ClustersFile clusters_of(const Arguments& arguments, const session::ClustersFile& of_session) {
+  const std::optional<std::string> name = arguments.text("clusters");
+  session::ClustersFile clusters = name ? session::load_clusters(*name) : of_session;
+  if (!clusters.amount.is_stated()) clusters.amount = of_session.amount;
+  if (const std::optional<double> tokens = arguments.positive_number("tokens"))
+    clusters.amount = {tokens, std::nullopt};
+  if (clusters.amount.is_stated()) return clusters;
+  throw UserError(
+      fmt::format("{}: says no amount of data, so there is neither time nor price", name ? *name : arguments.operand()),
+      "write \"tokens\": 3e11, \"samples\" and \"epochs\", or give --tokens 3e11");
 }
 
 Json estimate_json(const std::optional<fleet::Estimate>& estimate) {
@@ -79,7 +87,9 @@ Json best_json(const fleet::BestOfCluster& best) {
   json["network_gain"] = json_or_null(best.network_gain);
   json["days"] = estimate_json(best.days);
   json["gpu_hours"] = json_number(best.gpu_hours);
+  json["whole_run"] = whole_run_json(best.whole);
   json["price"] = estimate_json(best.price);
+  json["second_opinion"] = opinion_json(best.near);
   json["faster_if_it_fits"] = best.faster ? candidate_json(*best.faster) : Json(nullptr);
   return json;
 }
@@ -149,15 +159,17 @@ void print_text(const Context& context, const Answered& answered) {
   out << "\nAnswers\n";
   for (const auto& [question, answer] : report::fleet_answers(fleet, answered.choice, answered.deadline_days))
     out << wrapped(fmt::format("  {}: {}", question, answer), 4);
+  const std::vector<std::string> opinions = report::fleet_opinions(fleet, answered.choice);
+  if (!opinions.empty()) out << "\nSecond opinion\n";
+  for (const std::string& opinion : opinions) out << wrapped("  " + opinion, 4);
   print_configurations(context, fleet);
   out << "\nHow to read it\n";
   for (const std::string& line : report::fleet_assumptions(fleet)) out << wrapped("  " + line, 4);
   print_assumptions(out, fleet.session);
 }
 
-fleet::Fleet study(const Context& context, const fleet::ClustersFile& file) {
+fleet::Fleet study(const Context& context, const Json& json, const session::ClustersFile& file) {
   const std::filesystem::path session = context.arguments.operand();
-  const Json json = load_json(session);
   fleet::FleetOptions options;
   options.threads = plan_threads();
   if (context.log.is_live()) {
@@ -175,6 +187,12 @@ fleet::Fleet study(const Context& context, const fleet::ClustersFile& file) {
 
 // Says why there is no answer, and returns the exit code.
 int judged(const Context& context, const Answered& answered) {
+  if (!answered.choice.fastest && std::ranges::any_of(answered.fleet.plans, &fleet::ClusterPlan::never_ends)) {
+    context.log.error(
+        "failures would never let the training end on any cluster; write checkpoints more often "
+        "(\"checkpoint_every_s\" in \"run\"), or check \"failures_per_gpu_day\"");
+    return ExitCode::kNoResult;
+  }
   if (!answered.choice.fastest) {
     context.log.error(
         "no cluster has a configuration that fits; add larger ones to the file, or values that need less "
@@ -191,28 +209,38 @@ int judged(const Context& context, const Answered& answered) {
 
 void declare_clusters(boost::program_options::options_description& options) {
   options.add_options()("clusters", typed_value_named("FILE"),
-                        "plan the job on every cluster of FILE instead of the session's: time, price, the cheapest and "
-                        "the fastest; --csv, --html and --json are then about clusters");
+                        "plan the job on every cluster of FILE, instead of the session's \"clusters\": time, price, "
+                        "the cheapest and the fastest; --csv, --html and --json are then about clusters. none: plan "
+                        "the session's own \"cluster\"");
   options.add_options()("tokens", typed_value_named("N"),
-                        "with --clusters: tokens to train on, instead of the amount of data in FILE");
+                        "tokens to train on, instead of the amount of data in FILE or in the session: with them the "
+                        "plan says how long the whole training takes");
   options.add_options()("by", typed_value_named("TIME"),
-                        "with --clusters: also the cheapest that is done in TIME, as 14d, 36h or 2w");
+                        "with clusters: also the cheapest that is done in TIME, as 14d, 36h or 2w");
 }
 
 void check_clusters_options(const Arguments& arguments) {
-  for (const char* name : {"by", "tokens"}) {
-    if (arguments.origin(name) == Arguments::Origin::kTyped && !arguments.text("clusters"))
-      throw UserError(fmt::format("{}: is about several clusters", arguments.named(name)),
-                      "name them: --clusters FILE");
-  }
-  if (arguments.text("clusters") && arguments.origin("trace") == Arguments::Origin::kTyped)
-    throw UserError("--trace: is about one cluster", "leave it out, or leave --clusters out");
+  const std::optional<std::string> clusters = arguments.text("clusters");
+  if (clusters && arguments.origin("trace") == Arguments::Origin::kTyped)
+    throw UserError("--trace: is about one cluster", "leave it out, or write --clusters none");
 }
 
-int plan_clusters(const Context& context) {
+bool plans_clusters(const Arguments& arguments, const Json& session) {
+  const std::optional<std::string> clusters = arguments.text("clusters");
+  const bool has_own = session.is_object() && session.contains("clusters") && !session["clusters"].is_null();
+  const bool has_clusters = clusters ? *clusters != kNoClusters : has_own;
+  if (!has_clusters && arguments.origin("by") == Arguments::Origin::kTyped)
+    throw UserError("--by: is about several clusters", "name them: --clusters FILE, or \"clusters\" in the session");
+  return has_clusters;
+}
+
+int plan_clusters(const Context& context, const Json& session) {
   const std::optional<double> deadline = deadline_of(context.arguments);
-  const fleet::ClustersFile file = file_of(context.arguments);
-  const fleet::Fleet fleet = study(context, file);
+  const std::filesystem::path operand = context.arguments.operand();
+  const session::ClustersFile file = clusters_of(
+      context.arguments,
+      session::clusters_of_session(session, operand.string(), std::filesystem::absolute(operand).parent_path()));
+  const fleet::Fleet fleet = study(context, session, file);
   const fleet::Choice choice = fleet::choose(fleet, deadline);
   const Answered answered{file, fleet, choice, deadline};
   const std::optional<std::string> csv = context.arguments.text("csv");

@@ -4,6 +4,7 @@
 
 #include "cost/time/step_cost.h"
 #include "forecast/plan_study.h"
+#include "programs/krigtune/plan_beside.h"
 #include "search/model/job_summary.h"
 
 namespace krigtune::cli {
@@ -17,6 +18,7 @@ struct PlanText {
   /// What tune assumes before the first trial; empty if the session describes the job, or if no parameter's name speaks
   /// of a training step.
   const std::optional<search::JobSummary>& assumed;
+  const BesidePlan& beside;
 };
 
 /// Prints the part of the job that does not depend on the machine. Requires a workload.

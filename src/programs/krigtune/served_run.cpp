@@ -13,6 +13,7 @@
 #include "insight/predictions.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/plan.h"
+#include "programs/krigtune/plan_beside.h"
 #include "programs/krigtune/predict.h"
 #include "programs/krigtune/report.h"
 #include "programs/krigtune/this_machine.h"
@@ -309,7 +310,7 @@ Json plan_result(const session::Session& session, const session::MemoryFilter& f
   }
   const forecast::PlanStudy study = forecast::study_plan(session, forecaster, options);
   Json json = planned_json(session, forecaster, study, forecast::answers_of(session, filter, forecaster, study),
-                           assumed_job(session, filter));
+                           assumed_job(session, filter), beside_plan(session, study));
   if (rows) json["rows"] = std::move(list);
   return json;
 }

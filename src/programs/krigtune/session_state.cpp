@@ -53,7 +53,12 @@ void show_caveats(const Context& context, const session::Session& session) {
 }
 
 session::Session session_of(const Context& context, const std::filesystem::path& file) {
-  session::Session session = session::load_session(file);
+  return session_of(context, file, load_json(file));
+}
+
+session::Session session_of(const Context& context, const std::filesystem::path& file, const Json& json) {
+  session::Session session = session::read_session(json, file.string(), std::filesystem::absolute(file).parent_path());
+  session.file = file;
   for (const std::string& warning : session.warnings) context.log.warning(warning);
   return session;
 }

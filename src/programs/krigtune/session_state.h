@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "programs/krigtune/command.h"
 #include "programs/krigtune/command_line.h"
 #include "report/run_view.h"
@@ -45,6 +46,8 @@ void show_caveats(const Context& context, const session::Session& session);
 
 /// Reads the session file and prints its warnings.
 session::Session session_of(const Context& context, const std::filesystem::path& file);
+/// Does the same for a file that has been parsed.
+session::Session session_of(const Context& context, const std::filesystem::path& file, const Json& json);
 
 /// Reads the trials of a run directory without opening it for writing. Prints what was ignored in the journal. Without
 /// a journal it returns no trials and prints nothing.

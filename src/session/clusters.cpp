@@ -1,15 +1,17 @@
-#include "fleet/clusters_file.h"
+#include "session/clusters.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
+#include <string_view>
 
 #include "core/block.h"
 #include "core/json.h"
 
-namespace krigtune::fleet {
+namespace krigtune::session {
 namespace {
 
 constexpr double kMostCount = 1e6;
@@ -33,11 +35,38 @@ std::vector<std::int64_t> counts_of(JsonObject& entry, const std::string& key, s
   return {counts.begin(), counts.end()};
 }
 
-// Refuses misspelt keys: those of an entry are its own and those of a cluster.
+// Those that mean the same as in a session's cluster; others are about CPU ranks.
+constexpr std::array kKeysOfCluster = {"gpus_per_domain", "gpu", "interconnect", "network", "hardware"};
+
+Json count_or_list() {
+  const Json count = from_to(1, kMostCount).applied_to(schema::integer());
+  return schema::either({count, schema::not_empty(schema::list(count))});
+}
+
+// The keys of an entry: its own, and those of a session's cluster, of which two may be lists.
+Json entry_schema() {
+  const Json of_cluster = workload::cluster_schema();
+  const Json& cluster = of_cluster.at("anyOf").at(1).at("properties");
+  std::vector<schema::Key> keys = {
+      {"name", schema::text("what the cluster is called (default: its GPU)")},
+      {"nodes", schema::with_meaning("number of nodes, or several numbers: a size each", count_or_list())},
+      {"gpus_per_node", schema::with_meaning("GPUs of a node, or several numbers: a size each", count_or_list())}};
+  for (const char* key : kKeysOfCluster) keys.push_back({key, Json::object(), std::string_view(key) == "gpu"});
+  keys.push_back({"price_per_gpu_hour", above(0).applied_to(schema::number("price of a GPU for an hour"))});
+  keys.push_back({"power_w", above(0).applied_to(schema::number(
+                                 "mean power of a GPU with its share of the machine, in watts, instead of the one in "
+                                 "\"run\""))});
+  Json schema = schema::object("A kind of machine, in one size or several", keys);
+  for (const char* key : kKeysOfCluster) schema["properties"][key] = cluster.at(key);
+  schema["properties"]["gpu"]["description"] = "the device, but not \"local\"";
+  schema["properties"]["gpu"].erase("default");
+  return schema;
+}
+
+// Refuses misspelt keys.
 void check_keys(JsonObject& entry) {
-  for (const char* own : {"name", "price_per_gpu_hour"}) entry.find(own);
-  const Json schema = workload::cluster_schema();
-  for (const auto& [key, value] : schema.at("anyOf").at(1).at("properties").items()) entry.find(key);
+  const Json schema = entry_schema();
+  for (const auto& [key, value] : schema.at("properties").items()) entry.find(key);
   entry.finish();
 }
 
@@ -45,6 +74,7 @@ void read_sizes(JsonObject& object, ClusterEntry& entry, const std::filesystem::
   Json cluster = object.value();
   cluster.erase("name");
   cluster.erase("price_per_gpu_hour");
+  cluster.erase("power_w");
   const std::vector<std::int64_t> gpus = counts_of(object, "gpus_per_node", 0);
   for (const std::int64_t nodes : counts_of(object, "nodes", 1)) {
     for (const std::int64_t gpus_per_node : gpus) {
@@ -71,10 +101,12 @@ ClusterEntry read_entry(JsonObject& object, const std::filesystem::path& base_di
     entry.price_per_gpu_hour =
         number(above(0), "2.5; leave it out if there is none").read(object, "price_per_gpu_hour");
   }
+  if (object.has("power_w")) entry.power_w = number(above(0), "700; leave it out").read(object, "power_w");
   return entry;
 }
 
 void read_entries(JsonObject& root, ClustersFile& file, const std::filesystem::path& base_dir) {
+  if (root.find("clusters") == nullptr) return;
   const Json& list = root.require("clusters");
   if (!list.is_array() || list.empty())
     root.fail("clusters", "is not a list of clusters", "write [{\"gpu\": ...}, ...]");
@@ -95,7 +127,8 @@ void read_entries(JsonObject& root, ClustersFile& file, const std::filesystem::p
 
 Block<ClustersFile> clusters_block(const std::filesystem::path& base_dir) {
   Block<ClustersFile> block("Machines that could train a job");
-  block.custom("clusters", schema::list(workload::cluster_schema()), "the machines",
+  block.custom("clusters", schema::not_empty(schema::list(entry_schema())),
+               "the machines that `plan` compares instead of \"cluster\"",
                [base_dir](JsonObject& root, ClustersFile& file) { read_entries(root, file, base_dir); });
   block.key("currency", &ClustersFile::currency, text(), "follows prices");
   block.key(
@@ -115,15 +148,67 @@ Block<ClustersFile> clusters_block(const std::filesystem::path& base_dir) {
 
 }  // namespace
 
+ClustersFile read_clusters_of_session(JsonObject& root, const std::filesystem::path& base_dir) {
+  ClustersFile file;
+  clusters_block(base_dir).read(root, file);
+  return file;
+}
+
+ClustersFile clusters_of_session(const Json& json, const std::string& source, const std::filesystem::path& base_dir) {
+  ClustersFile file;
+  if (!json.is_object()) return file;
+  Json own = Json::object();
+  const Json schema = clusters_schema();
+  for (const auto& [key, of_key] : schema.at("properties").items()) {
+    if (json.contains(key)) own[key] = json[key];
+  }
+  JsonObject root(own, source, "");
+  clusters_block(base_dir).read(root, file);
+  return file;
+}
+
+namespace {
+
+Json entry_json(const ClusterEntry& entry) {
+  std::set<std::int64_t> nodes, gpus;
+  for (const workload::ClusterSpec& size : entry.sizes) {
+    nodes.insert(size.nodes);
+    gpus.insert(size.gpus_per_node);
+  }
+  Json json = {{"name", entry.name}};
+  json.update(workload::to_json(entry.sizes.back()));  // the largest has a network if any has
+  json["nodes"] = nodes;
+  json["gpus_per_node"] = gpus;
+  if (entry.price_per_gpu_hour) json["price_per_gpu_hour"] = json_number(*entry.price_per_gpu_hour);
+  if (entry.power_w) json["power_w"] = json_number(*entry.power_w);
+  return json;
+}
+
+}  // namespace
+
+Json to_json(const ClustersFile& file) {
+  Json json = Json::object();
+  for (const ClusterEntry& entry : file.entries) json["clusters"].push_back(entry_json(entry));
+  if (!file.currency.empty()) json["currency"] = file.currency;
+  if (file.amount.tokens) json["tokens"] = json_number(*file.amount.tokens);
+  if (file.amount.samples) json["samples"] = json_number(*file.amount.samples);
+  if (file.amount.epochs != 1.0) json["epochs"] = json_number(file.amount.epochs);
+  return json;
+}
+
+Json clusters_schema() { return clusters_block({}).schema(); }
+
 ClustersFile read_clusters(const Json& json, const std::string& source, const std::filesystem::path& base_dir) {
   JsonObject root(json, source, "");
   root.text("$schema", "");
   root.require("clusters");
-  return clusters_block(base_dir).value_of(&json, source, "");
+  ClustersFile file;
+  clusters_block(base_dir).read(root, file);
+  return file;
 }
 
 ClustersFile load_clusters(const std::filesystem::path& file) {
   return read_clusters(load_json(file), file.string(), std::filesystem::absolute(file).parent_path());
 }
 
-}  // namespace krigtune::fleet
+}  // namespace krigtune::session

@@ -5,11 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "core/codec.h"
+#include "session/whole_run.h"
 #include "workload/workload.h"
 
-namespace krigtune::fleet {
+namespace krigtune::session {
 
-// The file of `krigtune plan SESSION --clusters FILE`: machines that could train the session's job, and what they cost.
+// Machines that could train a job, and what they cost: the file of `krigtune plan SESSION --clusters FILE`, whose keys
+// a session may have too.
 //
 //   {
 //     "clusters": [
@@ -28,26 +31,25 @@ struct ClusterEntry {
   std::string name;                          ///< "h100-80gb", or what the user calls it
   std::vector<workload::ClusterSpec> sizes;  ///< ascending numbers of GPUs; at least one
   std::optional<double> price_per_gpu_hour;
+  std::optional<double> power_w = {};  ///< of a GPU with its share of the machine, instead of RunSpec::power_w
 };
 
-/// How much is trained: tokens or samples of one pass, and the passes.
-struct Amount {
-  std::optional<double> tokens;
-  std::optional<double> samples;
-  double epochs = 1.0;
-
-  bool is_stated() const { return tokens || samples; }
-  /// Requires that it is stated.
-  double all_tokens(std::int64_t seq_len) const {
-    return epochs * (tokens ? *tokens : *samples * static_cast<double>(seq_len));
-  }
-};
-
+/// The keys of the file. In a session all of them may be missing.
 struct ClustersFile {
   std::vector<ClusterEntry> entries;
   std::string currency;  ///< follows prices; "": none
   Amount amount;
 };
+
+/// Reads the keys that a session has of them, and refuses all keys of `root` that nobody has looked up.
+ClustersFile read_clusters_of_session(JsonObject& root, const std::filesystem::path& base_dir);
+/// Returns the same of a session that is not read otherwise; other keys are not looked at.
+ClustersFile clusters_of_session(const nlohmann::ordered_json& json, const std::string& source,
+                                 const std::filesystem::path& base_dir);
+/// Returns those keys that are stated.
+nlohmann::ordered_json to_json(const ClustersFile& file);
+/// Returns the JSON Schema of the file; its properties are those of a session.
+nlohmann::ordered_json clusters_schema();
 
 /// Reads a file. Throws UserError with file, JSON pointer and fix.
 ClustersFile load_clusters(const std::filesystem::path& file);
@@ -55,4 +57,4 @@ ClustersFile load_clusters(const std::filesystem::path& file);
 ClustersFile read_clusters(const nlohmann::ordered_json& json, const std::string& source,
                            const std::filesystem::path& base_dir);
 
-}  // namespace krigtune::fleet
+}  // namespace krigtune::session

@@ -1,4 +1,4 @@
-#include "fleet/clusters_file.h"
+#include "session/clusters.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include "core/json.h"
 #include "user_error.h"
 
-namespace krigtune::clusters_file_test {
+namespace krigtune::clusters_test {
 
-fleet::ClustersFile read(const std::string& text) {
-  return fleet::read_clusters(parse_json(text, "c.json"), "c.json", ".");
+session::ClustersFile read(const std::string& text) {
+  return session::read_clusters(parse_json(text, "c.json"), "c.json", ".");
 }
 
 // Returns the error that a file with this entry causes.
@@ -23,14 +23,14 @@ std::string refusal(const std::string& entry) {
 }
 
 TEST(ClustersFile, HasEverySizeOfEachEntryInAscendingOrder) {
-  const fleet::ClustersFile file = read(R"({
+  const session::ClustersFile file = read(R"({
     "clusters": [
       {"gpu": "H100-80GB", "gpus_per_node": 8, "network": "ib-ndr-400", "nodes": [4, 1, 2], "price_per_gpu_hour": 2.5},
       {"name": "cards", "gpu": "l40s-48gb", "gpus_per_node": [8, 4]},
     ],
     "currency": "EUR", "samples": 1000, "epochs": 3})");
   ASSERT_EQ(file.entries.size(), 2U);
-  const fleet::ClusterEntry& first = file.entries[0];
+  const session::ClusterEntry& first = file.entries[0];
   EXPECT_EQ(first.name, "h100-80gb");
   EXPECT_EQ(first.price_per_gpu_hour, 2.5);
   ASSERT_EQ(first.sizes.size(), 3U);
@@ -38,7 +38,7 @@ TEST(ClustersFile, HasEverySizeOfEachEntryInAscendingOrder) {
   EXPECT_EQ(first.sizes[1].ranks(), 16);
   EXPECT_EQ(first.sizes[2].ranks(), 32);
   EXPECT_EQ(first.sizes[2].network->inter.name, "ib-ndr-400");
-  const fleet::ClusterEntry& second = file.entries[1];
+  const session::ClusterEntry& second = file.entries[1];
   EXPECT_EQ(second.name, "cards");
   EXPECT_FALSE(second.price_per_gpu_hour);
   ASSERT_EQ(second.sizes.size(), 2U);
@@ -91,7 +91,7 @@ TEST(ClustersFile, WithAnyOtherValueIsReadOrRefusedInOneLine) {
       Json changed = good;
       changed[Json::json_pointer(pointer)] = value;
       try {
-        fleet::read_clusters(changed, "c.json", ".");
+        session::read_clusters(changed, "c.json", ".");
       } catch (const UserError& error) {
         EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
         ++refused;
@@ -101,4 +101,4 @@ TEST(ClustersFile, WithAnyOtherValueIsReadOrRefusedInOneLine) {
   EXPECT_GT(refused, 50);
 }
 
-}  // namespace krigtune::clusters_file_test
+}  // namespace krigtune::clusters_test
