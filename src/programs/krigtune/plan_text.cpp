@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "cost/framework.h"
 #include "cost/memory/memory_model.h"
+#include "fleet/sureness.h"
 #include "programs/krigtune/plan_tables.h"
 #include "report/labels.h"
 #include "report/table.h"
@@ -293,24 +294,15 @@ void print_utilization(const PlanText& text) {
       4);
 }
 
-// Prints how far to trust the times, and which row the rest of the output is about. The figures are those of
-// docs/accuracy.md; where the machine itself was measured, they do not apply.
+// Prints how far to trust the times, and which row the rest of the output is about. Where the machine itself was
+// measured, published runs say nothing about it.
 void print_how_sure(const PlanText& text) {
-  const bool is_published = text.session.cluster.device && !text.session.cluster.measured;
-  if (is_published && text.session.workload->model.is_hybrid()) {
-    text.out << wrapped(
-        "  how sure: published steps of hybrid models took 1.1 to 2.5 times as long as such predictions, 1.7 times in "
-        "the "
-        "mean; the order of configurations is more certain than their times",
-        4);
-  } else if (is_published) {
-    const bool has_experts = text.session.workload->model.has_experts();
-    text.out << wrapped(
-        fmt::format("  how sure: published step times{} differ from such predictions by {} in the mean, and some take "
-                    "up to {} times as long; rows less than 10 % apart have to be measured to be told apart",
-                    has_experts ? " of models with experts" : "", has_experts ? "20 %" : "4 to 12 %",
-                    has_experts ? "2.9" : "1.8"),
-        4);
+  if (text.session.cluster.device && !text.session.cluster.measured) {
+    const fleet::StepTimeRange range = fleet::step_time_range(*text.session.workload);
+    text.out << wrapped(fmt::format("  how sure: {} took {:.2f} to {:.2f} times as long as predicted; rows less than "
+                                    "10 % apart have to be measured to be told apart",
+                                    range.subject, range.low, range.high),
+                        4);
   }
   if (text.study.analysed == 0) return;
   text.out << wrapped(
