@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "search/model/best.h"
+#include "search/model/front.h"
 #include "search/trials/history.h"
 #include "session/session.h"
 
@@ -67,7 +68,8 @@ struct Answer {
   std::optional<Reference> reference;
   std::optional<RunnerUp> runner_up;
   std::optional<RawBest> raw_best;
-  std::optional<LastOutlook> outlook;  ///< of the last trial that has one; the summary of tune knows a later one
+  std::vector<search::FrontMember> front;  ///< of a session with several objectives; empty with one
+  std::optional<LastOutlook> outlook;      ///< of the last trial that has one; the summary of tune knows a later one
   /// Seconds of all closed trials, in hours times ranks. Trials that do not count took their time all the same. Empty
   /// if trials run no programs.
   std::optional<double> gpu_hours;

@@ -62,6 +62,8 @@ struct Objective {
   std::string unit = {};  ///< shown after values of a metric that krigtune does not know, such as "tok/s"; "": none
   /// For goodput: the metric that runners report instead, and from which goodput is computed. Otherwise empty.
   std::string throughput_field = {};
+  /// Of one of several objectives: worse values are of no use. Empty: all values are.
+  std::optional<double> limit = std::nullopt;
 
   /// Returns the metric that runners must report.
   const std::string& reported_field() const { return throughput_field.empty() ? field : throughput_field; }
@@ -121,6 +123,7 @@ struct Session {
   std::vector<std::string> warnings;             ///< one line each, to be shown once
   std::vector<Assumption> assumptions;           ///< assumptions of the predictions
   Objective objective;
+  std::vector<Objective> others = {};  ///< further ones; if there are any, the front of all is searched
   runner::RunnerSpec runner;
   executor::ExecutorSpec executor;
   Budget budget;

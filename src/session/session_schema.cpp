@@ -8,6 +8,7 @@
 
 #include "core/block.h"
 #include "core/text.h"
+#include "session/objectives.h"
 #include "session/session_blocks.h"
 #include "space/well_known.h"
 
@@ -58,6 +59,7 @@ Json session_schema() {
                       {"baseline", baseline},
                       {"constraints", constraints},
                       {"objective", objective_schema()},
+                      {"objectives", objectives_schema()},
                       {"runner", runner::runner_schema()},
                       {"executor", executor::executor_schema()},
                       {"budget", budget_schema()},
