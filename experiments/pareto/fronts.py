@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""usage: fronts.py KRIGTUNE OUT.csv [--problems zdt1,...,table] [--tools krigtune,told,random,NSGA-II,TPE,GP,qNEHVI] [--seeds 5]
-       [--trials 50]
+"""usage: fronts.py KRIGTUNE OUT.csv [--problems zdt1,...,table] [--tools krigtune,limits,told,random,NSGA-II,TPE,GP,qNEHVI]
+       [--seeds 5] [--trials 50]
 
 The hypervolume of the front after each trial, as a share of that of the problem's whole front (problems.py; "table":
 throughput and peak memory of experiments/data/worlds/gpt13b_32xa100.csv, above the slowest and the largest row that
-ran). krigtune runs as `krigtune tune`, "told" is the same with gpt13b.json, which says what the job is, the others in this process: Optuna's samplers (GP is GPSampler, which needs PyTorch)
-and BoTorch's qLogNoisyExpectedHypervolumeImprovement with its SingleTaskGP after 5 Sobol points, where they are installed.
-Failed trials are Optuna's FAIL and are left out by BoTorch. A row per trial: problem,tool,seed,trial,share,failed,seconds.
-"stop" is 1 at the trial before which krigtune's own rules would have ended the session (they are off here).
+ran). krigtune runs as `krigtune tune`; "limits" is the same with the reference point as the limits of the objectives, and
+"told" with gpt13b.json, which says what the job is. The others run in this process: Optuna's samplers (GP is GPSampler,
+which needs PyTorch), and BoTorch's qLogNoisyExpectedHypervolumeImprovement with a SingleTaskGP for each objective, after 5
+Sobol points and with the reference point. Failed trials are Optuna's FAIL, and BoTorch is left out where trials fail.
+A row per trial: problem,tool,seed,trial,share,failed,suggest_s,stop. "stop" is 1 at the trial before which krigtune's
+own rule "little to gain" would have ended the session; rules are off here.
 """
 import argparse
 import csv
@@ -71,7 +73,7 @@ def told_session(budget):
     return {**told, "budget": budget}
 
 
-def session(name, trials, is_told):
+def session(name, trials, is_told, has_limits):
     budget = {"trials": trials, "regret": 0, "least_gain": 0}
     if is_told:
         return told_session(budget)
@@ -85,15 +87,16 @@ def session(name, trials, is_told):
     space = {n: {"type": "real", "min": v[0], "max": v[1]} if isinstance(v, tuple) else v
              for n, v in space_of(name).items()}
     return {"space": space, "baseline": None, "budget": budget,
-            "objectives": [{"metric": f"f{j + 1}", "direction": "minimize"} for j in range(len(reference_of(name)))],
+            "objectives": [{"metric": f"f{j + 1}", "direction": "minimize", **({"limit": limit} if has_limits else {})}
+                           for j, limit in enumerate(reference_of(name))],
             "runner": {"kind": "command",
                        "argv": [sys.executable, str(HERE / "problems.py"), name, "{config}", "{result}"]}}
 
 
-def run_krigtune(program, name, seed, trials, is_told=False):
+def run_krigtune(program, name, seed, trials, is_told=False, has_limits=False):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "session.json"
-        file.write_text(json.dumps(session(name, trials, is_told)))
+        file.write_text(json.dumps(session(name, trials, is_told, has_limits)))
         out = pathlib.Path(folder) / "run"
         subprocess.run([program, "tune", str(file), "--seed", str(seed), "--out", str(out), "-q"], check=True,
                        stdout=subprocess.DEVNULL)
@@ -114,14 +117,10 @@ def run_krigtune(program, name, seed, trials, is_told=False):
 
 
 def expected_gains(journal):
-    """Trial -> the gain that was expected of it, from the journal's user attributes."""
-    gains = {}
-    for line in journal.read_text().splitlines():
-        entry = json.loads(line)
-        attribute = entry.get("user_attr", {})
-        if "expected_gain" in attribute:
-            gains[entry["trial_id"]] = attribute["expected_gain"]
-    return gains
+    """Trial -> the gain that was expected of it, from what the journal says when trials begin."""
+    begins = [entry for entry in map(json.loads, journal.read_text().splitlines()) if entry["op_code"] == 4]
+    return {number: entry["user_attrs"]["expected_gain"] for number, entry in enumerate(begins)
+            if "expected_gain" in entry["user_attrs"]}
 
 
 def run_optuna(make_sampler, name, seed, trials):
@@ -222,7 +221,7 @@ def main():
     parser.add_argument("krigtune")
     parser.add_argument("out")
     parser.add_argument("--problems", default="zdt1,zdt2,zdt3,dtlz2,mixed,table")
-    parser.add_argument("--tools", default="krigtune,told,random,NSGA-II,TPE,GP,qNEHVI")
+    parser.add_argument("--tools", default="krigtune,limits,told,random,NSGA-II,TPE,GP,qNEHVI")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--trials", type=int, default=50)
     options = parser.parse_args()
@@ -236,6 +235,10 @@ def main():
                 for seed in range(1, options.seeds + 1):
                     if tool == "krigtune":
                         results = run_krigtune(options.krigtune, name, seed, options.trials)
+                    elif tool == "limits":
+                        if name == "table":
+                            break
+                        results = run_krigtune(options.krigtune, name, seed, options.trials, has_limits=True)
                     elif tool == "told":
                         if name != "table":
                             break

@@ -55,6 +55,8 @@ void check_measured(const Session& session, const Objective& objective, const Js
       how_to_measure(session.runner, objective.field));
 }
 
+// Nothing says whether ratios or differences of a metric of the user's own matter. The end of a front is often near
+// zero, where the logarithm would stretch what hardly adds to the hypervolume, so differences are taken.
 std::vector<Objective> read_list(const Session& session, JsonObject& root, const Json& list) {
   if (!list.is_array() || list.size() < kFewest || list.size() > kMost) {
     root.fail("objectives", fmt::format("a list of {} to {} objectives was expected", kFewest, kMost),
@@ -65,7 +67,8 @@ std::vector<Objective> read_list(const Session& session, JsonObject& root, const
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string pointer = fmt::format("/objectives/{}", i);
     objectives.push_back(read_objective(&list[i], root.source(), pointer, runner::traits_of(session.runner)));
-    const Objective& one = objectives.back();
+    Objective& one = objectives.back();
+    one.by_ratio = metric_of(one) != nullptr || one.field == trial::kPeakMemory;
     const JsonObject block(list[i], root.source(), pointer);
     if (has_name(names, one.metric)) {
       block.fail("metric", fmt::format("'{}' is named twice", one.metric), "remove one of the two");

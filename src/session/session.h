@@ -64,6 +64,9 @@ struct Objective {
   std::string throughput_field = {};
   /// Of one of several objectives: worse values are of no use. Empty: all values are.
   std::optional<double> limit = std::nullopt;
+  /// Its values are compared by their ratios, and their logarithms are modelled, as long as all are positive. False for
+  /// a metric of the user's own that is one of several objectives.
+  bool by_ratio = true;
 
   /// Returns the metric that runners must report.
   const std::string& reported_field() const { return throughput_field.empty() ? field : throughput_field; }

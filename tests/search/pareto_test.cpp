@@ -139,16 +139,17 @@ TEST(Front, APreferenceThatCannotBeReadIsRefusedInOneLine) {
 }
 
 TEST(FrontGain, IsTheShareThatACertainTrialAdds) {
-  // Latent values are logarithms, and the reference is 0.1 times the range of the logarithms below the worst.
+  // Latent values are logarithms, and the reference is 0.1 times the range of the values beyond the worst: speeds are 1
+  // and e, memories 1 and e.
   const session::Session session = two_objectives();
   const search::History history = {closed(0, "p", both(1.0, 1.0)), closed(1, "q", both(std::exp(1.0), std::exp(1.0)))};
   std::vector<search::ObjectiveScale> scales;
   for (const session::Objective& one : session::all_objectives(session)) scales.emplace_back(one, history);
   const Eigen::MatrixXd measured{{0.0, 0.0}, {1.0, -1.0}};
   const search::FrontGain gain(scales, measured, measured, {std::nullopt, std::nullopt});
-  EXPECT_LE((gain.reference() - Eigen::Vector2d(-0.1, -1.1)).norm(), 1e-14);
-  const double slow = std::exp(-0.1), large = std::exp(1.1);
   const double e = std::exp(1.0);
+  const double slow = 1.0 - 0.1 * (e - 1.0), large = e + 0.1 * (e - 1.0);
+  EXPECT_LE((gain.reference() - Eigen::Vector2d(std::log(slow), -std::log(large))).norm(), 1e-14);
   const double volume = (1.0 - slow) * (large - 1.0) + (e - 1.0) * (large - e);
   EXPECT_LE(std::abs(gain.hypervolume() - volume), 1e-13);
   // A point at (0.5, -0.5) adds the rectangle between its neighbours. Its stddev of 1e-6 moves this by as little.

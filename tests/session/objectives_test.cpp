@@ -70,11 +70,8 @@ TEST(Objectives, ThatCannotBeSearchedAreRefusedInOneLine) {
   expect(R"({"workload": {"model": {"preset": "gpt2-124m"}}, "space": {"zero_stage": [0]}, "objectives": )" +
              std::string(kSpeedAndPower) + "}",
          "/objectives/1/metric", "the runner bench does not measure 'power_w'");
-  expect(R"({"space": {"a": [1, 2]}, "runner": {"kind": "command", "argv": ["run", "{a}"],
-             "measure": {"tokens_per_s": {"regex": "([0-9]+)"
-}
-}
-}, "objectives": )" +
+  expect(R"json({"space": {"a": [1, 2]}, "runner": {"kind": "command", "argv": ["run", "{a}"],
+             "measure": {"tokens_per_s": {"regex": "([0-9]+)"}}}, "objectives": )json" +
              std::string(kSpeedAndPower) + "}",
          "/objectives/1/metric", "does not measure 'power_w'");
 }

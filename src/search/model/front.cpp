@@ -2,11 +2,12 @@
 // at the ends would be worth nothing otherwise, and everything if it lay far away (Ishibuchi, Imada, Setoguchi & Nojima
 // 2018, "How to specify a reference point in hypervolume calculation for fair performance comparison"). Few trials have
 // not seen the ends. So it is computed from the measured front and from the front of what the models expect of the
-// candidates, together: with w_j and b_j the worst and the best of both in objective j, in latent units,
+// candidates, together: with w_j and b_j the worst and the best of both in objective j, in its own unit with larger
+// values better,
 //
 //   r_j = w_j - 0.1 (b_j - w_j),   but never below the limit of that objective
 //
-// The improvement is computed in the objectives' own units although the models are of logarithms: with psi_j(a) the
+// The improvement is computed in these units too, although models may be of logarithms: with psi_j(a) the
 // expected improvement of objective j over the level a, which ObjectiveScale knows in closed form for both, the sum
 // over boxes (surrogate/src/pareto.cpp) is exact.
 #include "search/model/front.h"
@@ -91,31 +92,7 @@ int trials_without_progress(const session::Session& session, const History& hist
 
 namespace {
 
-Eigen::MatrixXd front_rows(const Eigen::MatrixXd& points) {
-  const std::vector<Eigen::Index> rows = surrogate::pareto_front(points);
-  return points(rows, Eigen::all);
-}
-
-Eigen::VectorXd reference_of(const std::vector<ObjectiveScale>& scales, const Eigen::MatrixXd& measured,
-                             const Eigen::MatrixXd& expected, const std::vector<std::optional<double>>& limits) {
-  const Eigen::MatrixXd found = front_rows(measured);
-  const Eigen::MatrixXd hoped = front_rows(expected);
-  Eigen::MatrixXd both(found.rows() + hoped.rows(), measured.cols());
-  both.topRows(found.rows()) = found;
-  both.bottomRows(hoped.rows()) = hoped;
-  Eigen::VectorXd reference(both.cols());
-  for (Eigen::Index j = 0; j < both.cols(); ++j) {
-    const double worst = both.col(j).minCoeff();
-    double range = both.col(j).maxCoeff() - worst;
-    if (!(range > 0.0)) range = measured.col(j).maxCoeff() - measured.col(j).minCoeff();
-    if (!(range > 0.0)) range = std::max(std::abs(worst), 1.0);
-    reference(j) = worst - kBeyondTheEnds * range;
-    const auto& limit = limits[static_cast<std::size_t>(j)];
-    const ObjectiveScale& scale = scales[static_cast<std::size_t>(j)];
-    if (limit && (*limit > 0.0 || !scale.logarithmic())) reference(j) = std::max(reference(j), scale.to_latent(*limit));
-  }
-  return reference;
-}
+constexpr double kLeastOfWorst = 0.5;  // a reference that has a logarithm
 
 // Latent values in the objectives' units, larger is better.
 Eigen::MatrixXd worth_of(const std::vector<ObjectiveScale>& scales, Eigen::MatrixXd latent) {
@@ -124,6 +101,40 @@ Eigen::MatrixXd worth_of(const std::vector<ObjectiveScale>& scales, Eigen::Matri
     for (double& value : latent.col(j)) value = (scale.maximize() ? 1.0 : -1.0) * scale.from_latent(value);
   }
   return latent;
+}
+
+Eigen::MatrixXd front_rows(const Eigen::MatrixXd& points) {
+  const std::vector<Eigen::Index> rows = surrogate::pareto_front(points);
+  return points(rows, Eigen::all);
+}
+
+// Returns the latent reference point. A maximised objective has no logarithm at 0 or less, so there it is at least half
+// of the worst.
+Eigen::VectorXd reference_of(const std::vector<ObjectiveScale>& scales, const Eigen::MatrixXd& measured,
+                             const Eigen::MatrixXd& expected, const std::vector<std::optional<double>>& limits) {
+  const Eigen::MatrixXd found = front_rows(measured);
+  const Eigen::MatrixXd hoped = front_rows(expected);
+  Eigen::MatrixXd both(found.rows() + hoped.rows(), measured.cols());
+  both.topRows(found.rows()) = found;
+  both.bottomRows(hoped.rows()) = hoped;
+  const Eigen::MatrixXd worth = worth_of(scales, both);
+  const Eigen::MatrixXd all = worth_of(scales, measured);
+  Eigen::VectorXd reference(both.cols());
+  for (Eigen::Index j = 0; j < both.cols(); ++j) {
+    const ObjectiveScale& scale = scales[static_cast<std::size_t>(j)];
+    const double worst = worth.col(j).minCoeff();
+    double range = worth.col(j).maxCoeff() - worst;
+    if (!(range > 0.0)) range = all.col(j).maxCoeff() - all.col(j).minCoeff();
+    if (!(range > 0.0)) range = worst == 0.0 ? 1.0 : std::abs(worst);
+    double point = worst - kBeyondTheEnds * range;
+    if (scale.logarithmic() && scale.maximize()) point = std::max(point, kLeastOfWorst * worst);
+    reference(j) = scale.to_latent(scale.maximize() ? point : -point);
+    const std::optional<double>& limit = limits[static_cast<std::size_t>(j)];
+    if (limit && (*limit > 0.0 || !scale.logarithmic())) {
+      reference(j) = std::max(reference(j), scale.to_latent(*limit));
+    }
+  }
+  return reference;
 }
 
 }  // namespace
