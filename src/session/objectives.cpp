@@ -30,7 +30,9 @@ std::vector<std::string> measured_names(const runner::RunnerSpec& spec) {
     for (const auto& [name, column] : replay->metrics) names.push_back(name);
     if (names.empty()) names.emplace_back();  // none at all
   } else if (runner::traits_of(spec).has_our_fields) {
-    for (const trial::Metric& metric : trial::known_metrics()) names.emplace_back(metric.field);
+    for (const trial::Metric& metric : trial::known_metrics()) {
+      if (metric.kind != trial::MetricKind::kGoodput) names.emplace_back(metric.field);
+    }
     names.insert(names.end(), {trial::kPeakMemory, "exposed_comm_s"});
     if (runner::is<runner::BenchSpec>(spec)) names.insert(names.end(), {"process_peak_bytes", "loss_last"});
   } else if (const auto* command = std::get_if<runner::CommandSpec>(&spec)) {
@@ -43,7 +45,13 @@ std::string how_to_measure(const runner::RunnerSpec& spec, const std::string& fi
   if (runner::is<runner::ReplaySpec>(spec))
     return fmt::format("add \"metrics\": {{\"{}\": \"COLUMN\"}} to the runner, with the table's column", field);
   if (runner::is<runner::CommandSpec>(spec)) return fmt::format("add \"{}\" to the runner's \"measure\"", field);
-  return "name one that it measures: " + join(measured_names(spec), ", ");
+  std::vector<std::string> names = measured_names(spec);
+  for (std::string& name : names) {
+    for (const trial::Metric& metric : trial::known_metrics()) {
+      if (name == metric.field) name = std::string(metric.name);
+    }
+  }
+  return "name one that it measures: " + join(names, ", ");
 }
 
 void check_measured(const Session& session, const Objective& objective, const JsonObject& block) {

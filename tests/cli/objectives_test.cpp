@@ -43,8 +43,9 @@ TEST(SeveralObjectives, HaveTheirFrontInEveryOutput) {
   EXPECT_EQ(best["trial"], best["front"][0]["trial"]) << "the best by the first objective is recommended";
   EXPECT_EQ(best["objectives"][1]["metric"], "peak_memory_bytes");
   const Said results = run_krigtune({"results", run});
-  EXPECT_NE(results.out.find("a front of 7 configurations: throughput 10 to 70, peak_memory_bytes 953.7 MiB to 6.52 GiB"),
-            std::string::npos)
+  EXPECT_NE(
+      results.out.find("a front of 7 configurations: throughput 10 to 70, peak_memory_bytes 953.7 MiB to 6.52 GiB"),
+      std::string::npos)
       << results.out;
   EXPECT_NE(results.out.find("pick: trial "), std::string::npos);
   const Said watched = run_krigtune({"watch", run});
