@@ -7,6 +7,7 @@
 #include "search/fixtures.h"
 #include "search/model/front.h"
 #include "search/model/other_objective.h"
+#include "search/uncertain_memory.h"
 #include "session/objectives.h"
 #include "user_error.h"
 
@@ -168,6 +169,38 @@ TEST(FrontGain, OfWhatIsBeyondALimitIsNothing) {
   const search::FrontGain gain(scales, measured, expected, {std::nullopt, std::exp(2.0)});
   EXPECT_LE(gain.share(Eigen::Vector2d(3.0, -2.5), Eigen::Vector2d::Constant(0.01)), 1e-12);
   EXPECT_GE(gain.share(Eigen::Vector2d(3.0, -1.5), Eigen::Vector2d::Constant(0.01)), 0.1);
+}
+
+// Every peak is 1.3 times the planned one, which three trials of the least needy half show. Without the plan, nothing
+// would be known of the others.
+TEST(OtherObjective, OfMemoryCorrectsThePlanByTheTrials) {
+  session::Session told = uncertain_session();
+  const session::Objective memory{"peak_memory_bytes", false, "peak_memory_bytes"};
+  told.others = {memory};
+  const Problem problem(std::move(told), Problem::WithPhysics());
+  std::vector<std::size_t> order(problem.candidates.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto planned = [&](std::size_t i) {
+    return static_cast<double>(problem.candidates.memory_of(i)->predicted.count);
+  };
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return planned(a) < planned(b); });
+  search::History history;
+  for (const std::size_t i : {order[0], order[order.size() / 4], order[order.size() / 2]}) {
+    journal::Trial trial;
+    trial.number = static_cast<int>(history.size());
+    trial.proposal.configuration = problem.candidates[i];
+    trial::Measured result;
+    result.metrics = {{"samples_per_s", 1.0}, {"throughput", 1.0}, {"peak_memory_bytes", 1.3 * planned(i)}};
+    trial.outcome = result;
+    history.push_back(trial);
+  }
+  search::OtherObjective model(memory, problem.candidates, history);
+  Rng rng(kSeed, 0);
+  model.fit(rng);
+  for (const std::size_t i : {order[order.size() * 3 / 4], order.back()}) {
+    const double predicted = model.scale().from_latent(model.predict({problem.candidates[i]}).mean(0));
+    EXPECT_LE(std::abs(predicted / (1.3 * planned(i)) - 1.0), 0.15) << problem.candidates[i].text();
+  }
 }
 
 TEST(SearchOfAFront, FindsNearlyAllOfItInATenthOfTheSpace) {
