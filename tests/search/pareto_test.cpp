@@ -171,8 +171,7 @@ TEST(FrontGain, OfWhatIsBeyondALimitIsNothing) {
   EXPECT_GE(gain.share(Eigen::Vector2d(3.0, -1.5), Eigen::Vector2d::Constant(0.01)), 0.1);
 }
 
-// Every peak is 1.3 times the planned one, which three trials of the least needy half show. Without the plan, nothing
-// would be known of the others.
+// Every peak is 1.3 times the planned one, which three trials of the least needy half show.
 TEST(OtherObjective, OfMemoryCorrectsThePlanByTheTrials) {
   session::Session told = uncertain_session();
   const session::Objective memory{"peak_memory_bytes", false, "peak_memory_bytes"};
