@@ -151,6 +151,7 @@ Answer answer_of(const session::Session& session, const search::History& history
   answer.is_reference = is_reference(history, best);
   if (best) answer.runner_up = runner_up_of(session.objective, history, means, *best);
   answer.raw_best = raw_best_of(session.objective, history, means, best);
+  answer.front = search::front_of(session, history);
   answer.outlook = outlook_of(history);
   answer.gpu_hours = gpu_hours_of(session, history);
   answer.emulated_network = emulated_label(session);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "search/model/best.h"
+#include "search/model/front.h"
 #include "search/trials/history.h"
 #include "search/trials/run_effects.h"
 #include "session/session.h"
@@ -103,7 +104,8 @@ struct Answer {
   bool is_reference = false;  ///< the recommended configuration is that of the reference: nothing is to be changed
   std::optional<RunnerUp> runner_up;
   std::optional<RawBest> raw_best;
-  std::optional<LastOutlook> outlook;  ///< of the last trial that has one; the summary of tune knows a later one
+  std::vector<search::FrontMember> front;  ///< of a session with several objectives; empty with one
+  std::optional<LastOutlook> outlook;      ///< of the last trial that has one; the summary of tune knows a later one
   /// Seconds of all closed trials, in hours times ranks. Trials that do not count took their time all the same. Empty
   /// if trials run no programs.
   std::optional<double> gpu_hours;

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "cost/machine.h"
+#include "trial/measure_spec.h"
 #include "trial/outcome.h"
 
 namespace krigtune::report {
@@ -54,9 +55,11 @@ std::optional<Bytes> peak_memory_of(const journal::Trial& trial) {
 namespace {
 
 // The unit of a replayed table is unknown, unless the session says it.
-bool has_our_unit(const session::Session& session) {
-  return trial::find_metric(session.objective.metric) != nullptr && runner::traits_of(session.runner).has_our_units;
+bool has_our_unit(const session::Session& session, const session::Objective& objective) {
+  return trial::find_metric(objective.metric) != nullptr && runner::traits_of(session.runner).has_our_units;
 }
+
+bool has_our_unit(const session::Session& session) { return has_our_unit(session, session.objective); }
 
 // Four significant digits, but no exponent for numbers that people write out.
 std::string digits(double value) {
@@ -77,9 +80,15 @@ bool is_speed(const session::Objective& objective) {
 }
 
 std::string value_text(const session::Session& session, double value) {
-  const std::string& own = session.objective.unit;
-  if (!has_our_unit(session)) return own.empty() ? digits(value) : fmt::format("{} {}", digits(value), own);
-  const trial::Metric& metric = *trial::find_metric(session.objective.metric);
+  return value_text(session, session.objective, value);
+}
+
+std::string value_text(const session::Session& session, const session::Objective& objective, double value) {
+  const std::string& own = objective.unit;
+  const bool is_memory = &objective != &session.objective && objective.field == trial::kPeakMemory && own.empty();
+  if (is_memory && value >= 0.0 && value < 1e18) return to_string(Bytes{std::llround(value)});
+  if (!has_our_unit(session, objective)) return own.empty() ? digits(value) : fmt::format("{} {}", digits(value), own);
+  const trial::Metric& metric = *trial::find_metric(objective.metric);
   if (metric.unit.empty()) return duration_text(value);
   return fmt::format("{} {}", digits(value * metric.units_a_value), metric.unit);
 }

@@ -37,6 +37,8 @@ bool is_speed(const session::Objective& objective);
 /// Formats a value for people: "12.3 samples/s", "48.2 ms", "1.25 TFLOP/s". For a user's own metric and for a replayed
 /// table it has the unit that the session states, or none: "160.6".
 std::string value_text(const session::Session& session, double value);
+/// Does the same for a value of any of the session's objectives; a peak of memory is in GiB and the like.
+std::string value_text(const session::Session& session, const session::Objective& objective, double value);
 /// Formats a value with half of its interval: "12.3 ±0.4 samples/s", "48.2 ±0.3 ms".
 std::string value_with_half_width(const session::Session& session, double value, double half_width);
 /// Returns ", the mean of 3 trials", which follows a value; "" for a single one.

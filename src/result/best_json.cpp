@@ -3,8 +3,10 @@
 #include "deepspeed/result/ds_result.h"
 #include "deepspeed/result/loss_check.h"
 #include "report/change_text.h"
+#include "report/front_text.h"
 #include "report/job_text.h"
 #include "result/writers.h"
+#include "session/objectives.h"
 
 namespace krigtune::result {
 
@@ -19,6 +21,10 @@ Json best_document(const report::RunView& run) {
   json["seed"] = run.options.seed;
   json["objective"] = {{"metric", run.session.objective.metric},
                        {"direction", run.session.objective.maximize ? "maximize" : "minimize"}};
+  if (!run.session.others.empty()) {
+    json["objectives"] = session::objectives_json(run.session);
+    json["front"] = report::front_json(run.session, answer.front);
+  }
   if (!answer.emulated_network.empty()) {
     json["label"] = answer.emulated_network;
     json["emulated_network"] = workload::to_json(run.session.cluster)["emulate_network"];

@@ -181,7 +181,7 @@ class Run {
   }
 
   std::optional<trial::Rival> rival_for(const journal::Trial& trial) const {
-    if (!may_end_early_) return std::nullopt;
+    if (!may_end_early_ || !session_.others.empty()) return std::nullopt;  // a slow trial may be the best otherwise
     std::optional<trial::Rival> rival = rival_of(session_, candidates_, journal_.trials(), trial);
     if (rival) rival->value_sem = std::hypot(rival->value_sem, rival_noise_ * rival->value);
     return rival;

@@ -81,6 +81,11 @@ Json measured_part(Json record) {
   for (const char* key : {"run_noise", "unit"}) {
     if (record.contains("objective")) record["objective"].erase(key);
   }
+  if (record.contains("objectives")) {
+    for (Json& objective : record["objectives"]) {
+      for (const char* key : {"run_noise", "unit", "limit"}) objective.erase(key);
+    }
+  }
   if (!record.contains("runner")) return record;
   for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end", "config_as", "today"})
     record["runner"].erase(key);

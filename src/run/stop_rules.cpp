@@ -10,6 +10,9 @@
 //                   time of the trials so far times the ranks. (Cost-aware stopping: Xie et al. 2025, "Cost-aware
 //                   stopping for Bayesian optimization": improvement and cost in one currency.)
 //
+// With several objectives, gains are shares of the hypervolume of the front (search/strategies/pareto_strategy.cpp),
+// the first two rules apply, and patience counts trials without a new member of the front.
+//
 // One such proposal is enough, because the expectation is unbiased (search/model/outlook.cpp,
 // search/model/trial_model.cpp). When it had to be true for four consecutive trials, after eight, sessions took three
 // trials more and ended no better. Nothing is decided before six trials have run, because these show how accurate
@@ -22,7 +25,7 @@
 #include "core/clock.h"
 #include "core/statistics.h"
 #include "core/text.h"
-#include "search/model/best.h"
+#include "search/model/front.h"
 #include "trial/failure_text.h"
 #include "trial/python_exception.h"
 
@@ -98,7 +101,7 @@ double seconds_elapsed(const search::History& history) {
 std::optional<TrialWorth> worth_of(const session::Session& session, const search::History& history,
                                    const journal::Outlook& outlook) {
   const std::optional<double> hours = typical_hours(history);
-  if (!hours || !session.budget.run_gpu_hours) return std::nullopt;
+  if (!hours || !session.budget.run_gpu_hours || !session.others.empty()) return std::nullopt;
   return TrialWorth{*hours * ranks(session),
                     *session.budget.run_gpu_hours * time_saved(session.objective, outlook.expected_gain)};
 }
@@ -123,7 +126,7 @@ std::optional<EndReason> budget_is_spent(const session::Session& session, const 
   if (budget.gpu_hours && seconds_spent(history) * ranks(session) >= *budget.gpu_hours * kSecondsPerHour) {
     return EndReason::kHours;
   }
-  if (budget.patience && search::trials_without_gain(session.objective, history) >= *budget.patience) {
+  if (budget.patience && search::trials_without_progress(session, history) >= *budget.patience) {
     return EndReason::kPatience;
   }
   return std::nullopt;

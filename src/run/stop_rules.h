@@ -14,7 +14,7 @@ std::optional<EndReason> not_worth_running(const session::Session& session, cons
                                            const journal::Proposal& proposal);
 
 /// Returns what the next trial costs and is expected to save, both in hours times ranks. Empty if the session does not
-/// say what will be trained, or if nothing has run yet.
+/// say what will be trained, if it has several objectives, or if nothing has run yet.
 std::optional<TrialWorth> worth_of(const session::Session& session, const search::History& history,
                                    const journal::Outlook& outlook);
 

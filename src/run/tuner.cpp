@@ -7,7 +7,7 @@
 #include "run/current_run.h"
 #include "run/repeats.h"
 #include "search/candidates/candidate_list.h"
-#include "search/model/best.h"
+#include "search/model/front.h"
 
 namespace krigtune::run {
 
@@ -66,7 +66,7 @@ void Proposer::complete(journal::Proposal& proposal, const search::History& hist
   if (const auto memory = candidates_.filter().planned(proposal.configuration)) {
     proposal.predicted_memory = memory->predicted;
   }
-  proposal.trials_without_gain = search::trials_without_gain(session_.objective, history);
+  proposal.trials_without_gain = search::trials_without_progress(session_, history);
   proposal.suggest_s = clock_.now_s() - begun_s;
 }
 

@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "cost/framework.h"
 #include "schedule/knobs.h"
+#include "session/objectives.h"
 #include "session/refused_values.h"
 #include "session/session_blocks.h"
 #include "space/usual_names.h"
@@ -253,7 +254,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   set_framework(session, root);
   check_fixed(session, root);
   session.assumptions = assumptions_of(session, root);
-  session.objective = read_objective(root.find("objective"), source, "/objective", runner::traits_of(session.runner));
+  read_objectives(session, root);
   read_executor_block(session, root, base_dir);
   session.budget = read_budget(root.find("budget"), source, "/budget");
   session.grid = read_grid(root.find("grid"), source, "/grid");
@@ -293,16 +294,11 @@ Json resolved(const Session& session) {
   for (const space::Expression& constraint : session.space.constraints())
     json["constraints"].push_back(constraint.text());
   json["baseline"] = session.baseline ? space::to_json(*session.baseline) : Json(nullptr);
-  json["objective"] = {{"metric", session.objective.metric},
-                       {"direction", session.objective.maximize ? "maximize" : "minimize"}};
-  if (const auto& noise = session.objective.gradient_noise) {
-    json["objective"]["noise_scale"] = json_number(noise->noise_scale);
-    json["objective"]["base_batch"] = json_number(noise->base_batch);
+  if (session.others.empty()) {
+    json["objective"] = to_json(session.objective);
+  } else {
+    json["objectives"] = objectives_json(session);
   }
-  if (session.objective.run_noise != kUsualRunNoise) {
-    json["objective"]["run_noise"] = json_number(session.objective.run_noise);
-  }
-  if (!session.objective.unit.empty()) json["objective"]["unit"] = session.objective.unit;
   json["runner"] = runner::to_json(session.runner);
   json["executor"] = executor::to_json(session.executor);
   json["budget"] = to_json(session.budget);
@@ -323,6 +319,7 @@ Session with_recorded_trials(const Session& session, const std::filesystem::path
   replay.status_column = "status";
   replay.repeats = runner::ReplaySpec::Repeats::kCycle;  // a configuration that was measured twice has two answers
   recorded.runner = replay;
+  recorded.others.clear();  // the table has only the value
   recorded.objective.field = session.objective.metric;
   recorded.objective.throughput_field.clear();
   recorded.baseline.reset();

@@ -64,6 +64,11 @@ struct Objective {
   std::string unit = {};  ///< shown after values of a metric that krigtune does not know, such as "tok/s"; "": none
   /// For goodput: the metric that runners report instead, and from which goodput is computed. Otherwise empty.
   std::string throughput_field = {};
+  /// Of one of several objectives: worse values are of no use. Empty: all values are.
+  std::optional<double> limit = std::nullopt;
+  /// Its values are compared by their ratios, and their logarithms are modelled, as long as all are positive. False for
+  /// a metric of the user's own that is one of several objectives.
+  bool by_ratio = true;
 
   /// Returns the metric that runners must report.
   const std::string& reported_field() const { return throughput_field.empty() ? field : throughput_field; }
@@ -123,6 +128,7 @@ struct Session {
   std::vector<std::string> warnings;             ///< one line each, to be shown once
   std::vector<Assumption> assumptions;           ///< assumptions of the predictions
   Objective objective;
+  std::vector<Objective> others = {};  ///< further ones; if there are any, the front of all is searched
   runner::RunnerSpec runner;
   executor::ExecutorSpec executor;
   Budget budget;

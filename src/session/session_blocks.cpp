@@ -118,6 +118,7 @@ struct WrittenObjective {
   std::optional<double> base_batch;
   double run_noise = kUsualRunNoise;
   std::string unit;
+  std::optional<double> limit;
 
   std::optional<bool> maximize() const {
     return direction ? std::optional(*direction == Direction::kMaximize) : std::nullopt;
@@ -192,6 +193,8 @@ Block<WrittenObjective> objective_block() {
             "relative standard deviation of a trial's value from run to run, until repeated trials show another");
   block.key("unit", &WrittenObjective::unit, text(),
             "shown after the values of a metric of your own, such as \"tok/s\"; --metric takes it from the expression");
+  block.key("limit", &WrittenObjective::limit, number_or_null({}),
+            "one of several objectives: configurations with a worse value do not belong to the front");
   return block;
 }
 
@@ -255,7 +258,20 @@ Objective read_objective(const Json* json, const std::string& source, const std:
     block.fail("unit", fmt::format("'{}' has its own unit", written.metric), "leave it out");
   }
   objective.unit = written.unit;
+  objective.limit = written.limit;
   return objective;
+}
+
+Json to_json(const Objective& objective) {
+  Json json = {{"metric", objective.metric}, {"direction", direction_text(objective.maximize)}};
+  if (const auto& noise = objective.gradient_noise) {
+    json["noise_scale"] = json_number(noise->noise_scale);
+    json["base_batch"] = json_number(noise->base_batch);
+  }
+  if (objective.run_noise != kUsualRunNoise) json["run_noise"] = json_number(objective.run_noise);
+  if (!objective.unit.empty()) json["unit"] = objective.unit;
+  if (objective.limit) json["limit"] = json_number(*objective.limit);
+  return json;
 }
 
 bool is_unit(const std::string& text) {

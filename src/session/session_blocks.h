@@ -21,6 +21,7 @@ void complete_goodput(Session& session, const JsonObject& root);
 Budget read_budget(const Json* block, const std::string& source, const std::string& pointer);
 GridOptions read_grid(const Json* block, const std::string& source, const std::string& pointer);
 StagewiseOptions read_stagewise(const Json* block, const std::string& source, const std::string& pointer);
+Json to_json(const Objective& objective);
 Json to_json(const Budget& budget);
 Json to_json(const GridOptions& options);
 Json to_json(const StagewiseOptions& options);

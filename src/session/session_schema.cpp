@@ -9,6 +9,7 @@
 #include "core/block.h"
 #include "core/text.h"
 #include "session/clusters.h"
+#include "session/objectives.h"
 #include "session/session_blocks.h"
 #include "session/whole_run.h"
 #include "space/well_known.h"
@@ -59,6 +60,7 @@ Json session_schema() {
                               {"baseline", baseline},
                               {"constraints", constraints},
                               {"objective", objective_schema()},
+                              {"objectives", objectives_schema()},
                               {"runner", runner::runner_schema()},
                               {"executor", executor::executor_schema()},
                               {"budget", budget_schema()},

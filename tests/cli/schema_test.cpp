@@ -71,6 +71,11 @@ constexpr const char* kGoodput =
         "runner": {"kind": "none"}, "objective": {"metric": "goodput", "base_batch": 8,
         "noise_scale": [{"batch": 8, "squared_norm": 3}, {"batch": 16, "squared_norm": 2}]}})";
 
+constexpr const char* kSeveral =
+    R"({"workload": {"model": {"preset": "gpt2-124m"}}, "space": {"micro_batch": [1, 2]}, "baseline": null,
+        "runner": {"kind": "none"}, "objectives": [{"metric": "goodput", "base_batch": 8,
+        "noise_scale": [{"batch": 8, "squared_norm": 3}, {"batch": 16, "squared_norm": 2}]}, {"metric": "latency"}]})";
+
 constexpr const char* kMeasured =
     R"({"space": {"a": [1, 2]}, "runner": {"kind": "command", "argv": ["run", "{a}"],
         "measure": {"loss": {"wall": "loss"}}, "checks": [{"regex": "x", "equals": "1"}]}})";
@@ -132,6 +137,8 @@ const std::vector<Place>& places() {
          "/cluster/hardware/links/l"},
         {"/properties/objective", kGoodput, "/objective"},
         {"/properties/objective/properties/noise_scale/anyOf/1/items", kGoodput, "/objective/noise_scale/0"},
+        {"/properties/objectives/items", kSeveral, "/objectives/0"},
+        {"/properties/objectives/items/properties/noise_scale/anyOf/1/items", kSeveral, "/objectives/0/noise_scale/0"},
         {"/properties/runner/allOf/0/then", kTrained, "/runner"},
         {"/properties/executor/allOf/0/then", kTrained, "/executor"},
         {"/properties/runner/allOf/2/then/properties/value/anyOf/1", kReplay, "/runner/value"},

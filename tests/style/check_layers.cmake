@@ -58,7 +58,7 @@ room(fleet ${model} plan cost cost/time opinion session forecast)
 room(diagnose ${model} schedule plan cost cost/memory cost/time trial session forecast)
 room(search/trials ${model} surrogate trial journal session)
 room(search/candidates ${model} surrogate journal session forecast search/trials)
-room(search/model ${model} cost/memory surrogate journal session forecast search/trials search/candidates)
+room(search/model ${model} cost/memory surrogate trial journal session forecast search/trials search/candidates)
 room(search/stagewise ${model} session search/trials search/candidates)
 room(search/strategies ${model} surrogate trial session search/trials search/candidates search/model search/stagewise)
 room(run ${model} trial deepspeed/job runner executor journal session forecast search/trials search/candidates search/model

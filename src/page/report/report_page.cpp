@@ -21,6 +21,7 @@ struct SectionMaker {
 
 constexpr SectionMaker kSections[] = {
     {"answer", "The answer", answer},
+    {"front", "The front", front},
     {"progress", "Progress", progress_and_fit},
     {"effects", "What matters", effects},
     {"job", "What the job is, as far as the trials say", believed_job},

@@ -9,6 +9,7 @@
 namespace krigtune::page {
 
 std::string answer(const RunFacts& facts);    ///< what to use, how much better it is, and the evidence
+std::string front(const RunFacts& facts);     ///< several objectives against each other; "" with one
 std::string progress(const RunFacts& facts);  ///< a figure: every trial, and the best so far
 std::string fit(const RunFacts& facts);       ///< a figure: predicted against measured
 std::string effects(const RunFacts& facts);   ///< which parameters matter, and slices around the best

@@ -24,7 +24,7 @@
 #include "run/by_hand.h"
 #include "runner/command_result.h"
 #include "runner/replay.h"
-#include "session/goodput.h"
+#include "session/objectives.h"
 
 namespace krigtune::cli {
 
@@ -313,7 +313,7 @@ trial::Outcome outcome_of(const session::Session& session, const std::filesystem
                           const trial::Outcome& reported) {
   const search::History history = journal::read_journal(run::journal_path(directory));
   const journal::Trial* trial = search::find_trial(history, number);
-  return trial == nullptr ? reported : session::with_goodput(session, trial->proposal.configuration, reported);
+  return trial == nullptr ? reported : session::with_objectives(session, trial->proposal.configuration, reported);
 }
 
 int tell(const Context& context) {

@@ -14,6 +14,7 @@
 #include "core/json.h"
 #include "core/text.h"
 #include "programs/krigtune/document.h"
+#include "programs/krigtune/prefer.h"
 #include "programs/krigtune/session_state.h"
 
 namespace krigtune::cli {
@@ -34,6 +35,7 @@ void declare_export(boost::program_options::options_description& options) {
   options.add_options()("spreadsheet-safe",
                         "with csv: put an apostrophe before each text that a spreadsheet would read as a formula");
   options.add_options()("trial", typed_value_named("N"), "export this trial instead of the best configuration");
+  declare_prefer(options);
   options.add_options()("out", typed_value_named("FOLDER"), "write the files to FOLDER (default: DIR/export)");
 }
 
@@ -171,8 +173,9 @@ void print_export(const Context& context, const report::RunView& run, const std:
 int export_run(const Context& context) {
   const Arguments& arguments = context.arguments;
   const std::vector<result::ExportFormat> formats = formats_of(arguments);
-  const std::optional<std::int64_t> number = arguments.integer("trial", 0, kHighestTrial);
+  std::optional<std::int64_t> number = arguments.integer("trial", 0, kHighestTrial);
   const LoadedRun loaded(context, arguments.operand());
+  if (arguments.flag(kPrefer)) number = preferred_trial(context, loaded, number.has_value());
   search::History the_trial;
   if (number) the_trial.push_back(trial_of(loaded.history, *number, arguments.named("trial")));
   const report::RunView run = number ? only(loaded.view(context.console), the_trial) : loaded.view(context.console);

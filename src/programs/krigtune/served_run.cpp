@@ -19,7 +19,7 @@
 #include "programs/krigtune/this_machine.h"
 #include "result/writers.h"
 #include "runner/replay.h"
-#include "session/goodput.h"
+#include "session/objectives.h"
 
 namespace krigtune::cli {
 namespace {
@@ -154,12 +154,12 @@ Json ServedRun::tell(JsonObject params) {
   if (number) {
     const journal::Trial* asked = search::find_trial(history(), *number);
     const trial::Outcome outcome =
-        asked == nullptr ? reported : session::with_goodput(session(), asked->proposal.configuration, reported);
+        asked == nullptr ? reported : session::with_objectives(session(), asked->proposal.configuration, reported);
     trial = hand().tell(static_cast<int>(*number), outcome);
   } else {
     const space::Configuration chosen =
         configuration_of(*configuration, params.source() + ": " + params.pointer("configuration"));
-    trial = hand().add(chosen, session::with_goodput(session(), chosen, reported), wall_s);
+    trial = hand().add(chosen, session::with_objectives(session(), chosen, reported), wall_s);
   }
   unwritten_ = true;
   return told_json(session(), trial, history());

@@ -14,7 +14,7 @@
 #include "run/earlier_run.h"
 #include "run/loop.h"
 #include "runner/replay.h"
-#include "session/goodput.h"
+#include "session/objectives.h"
 
 namespace krigtune::cli {
 namespace {
@@ -127,7 +127,7 @@ std::unique_ptr<trial::Runner> make_session_runner(const session::Session& sessi
                              session.table,    session.objective.reported_field(),
                              console.program,  stop,
                              console.clock};
-  return session::with_goodput(session, runner::make_runner(session.runner, job));
+  return session::with_objectives(session, runner::make_runner(session.runner, job));
 }
 
 // --warm-start: earlier runs from which a new one learns.

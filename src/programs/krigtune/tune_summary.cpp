@@ -15,6 +15,7 @@
 #include "programs/krigtune/report.h"
 #include "programs/krigtune/session_state.h"
 #include "report/change_text.h"
+#include "report/front_text.h"
 #include "report/job_text.h"
 #include "report/labels.h"
 #include "report/memory_advice.h"
@@ -43,8 +44,9 @@ std::string end_text(const session::Session& session, const run::RunResult& resu
   const std::string left = left_text(session, result);
   if (result.reason == run::EndReason::kSure) return "stopped: " + left;
   if (result.reason == run::EndReason::kNotWorthIt) return "stopped: one more trial is not worth its cost: " + left;
-  return fmt::format("stopped: no further trial is expected to gain {} or more; {}",
-                     report::percent_text(session.budget.least_gain), left);
+  const char* gain = session.others.empty() ? "gain {} or more" : "add {} or more to the hypervolume of the front";
+  return fmt::format("stopped: no further trial is expected to {}; {}",
+                     fmt::format(fmt::runtime(gain), report::percent_text(session.budget.least_gain)), left);
 }
 
 std::string left_text(const session::Session& session, const run::RunResult& result) {
@@ -153,6 +155,7 @@ void print_summary_text(const Context& context, const report::RunView& run, cons
   std::ostringstream out;
   if (run.answer.best) out << best_lines(run);
   if (run.answer.best && !conclusion.doubt.empty()) out << "           " << conclusion.doubt << '\n';
+  out << paragraph("front", report::front_lines(run.session, run.answer.front));
   const std::string job = run.answer.best ? report::job_sentence_of(*run.answer.best) : "";
   if (!job.empty()) out << "job        " << job << '\n';
   out << "trials     " << trials_text(run.answer.trials) << "\nended      " << end_text(run.session, result) << '\n';
@@ -216,6 +219,7 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
   json["trials_now"] = result.trials_now;
   json["suggest_s"] = suggestion_times(run.history);
   for (const answer::Remark& remark : run.answer.remarks) json[remark.name] = remark.text;
+  json["front"] = report::front_json(run.session, run.answer.front);
   json["best"] = run.answer.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
   if (result.reason == run::EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;

@@ -19,6 +19,7 @@
 #include "programs/krigtune/log.h"
 #include "programs/krigtune/session_state.h"
 #include "programs/krigtune/tune_summary.h"
+#include "report/front_text.h"
 #include "report/job_text.h"
 #include "report/labels.h"
 #include "report/outlook_text.h"
@@ -88,6 +89,8 @@ void add_best(const Watched& watched, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("         {}", report::short_text(session, best.configuration)));
   if (const std::string raw = report::raw_best_sentence(session, watched.answer); !raw.empty())
     lines.push_back(fmt::format("         {}", raw));
+  if (const std::string front = report::front_sentence(session, watched.answer.front); !front.empty())
+    lines.push_back("front    " + front);
   for (const answer::Remark& remark : watched.answer.remarks) lines.push_back("         " + remark.text);
   if (const std::string job = report::job_sentence_of(best); !job.empty()) lines.push_back("job      " + job);
 }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "krigtune/surrogate/pareto.h"
 #include "search/trials/run_effects.h"
 
 namespace krigtune::search {
@@ -107,6 +108,7 @@ constexpr int kPlannedSamples = 2'000;  // planning one takes up to milliseconds
 constexpr int kMostDrawsPerSample = 10;
 constexpr int kLeastShare = 20;  // drawing continues while fewer than one in this number fit
 constexpr std::size_t kBestTrials = 5;
+constexpr std::size_t kFrontMembers = 10;
 constexpr std::array<double, 6> kLengths{0.3, 0.1, 0.03, 0.01, 0.003, 0.001};
 constexpr int kMovesPerLength = 20;
 // Streams of random numbers that no trial uses.
@@ -129,6 +131,35 @@ std::vector<space::Configuration> best_of(const Candidates& candidates, const se
     if (best.size() < kBestTrials && seen.insert(candidates.key(*configuration)).second) best.push_back(*configuration);
   }
   return best;
+}
+
+// Members of the front of single trials, each configuration once; some of them if there are many.
+std::vector<space::Configuration> front_members(const Candidates& candidates,
+                                                const std::vector<session::Objective>& objectives,
+                                                const History& history, Rng& rng) {
+  std::vector<const space::Configuration*> measured;
+  std::vector<double> worth;  // one row after the other
+  for (const journal::Trial& trial : history) {
+    std::vector<double> row;
+    for (const session::Objective& objective : objectives) {
+      const std::optional<double> value = value_of(trial, objective);
+      if (value && std::isfinite(*value)) row.push_back(objective.maximize ? *value : -*value);
+    }
+    if (row.size() != objectives.size()) continue;
+    measured.push_back(&trial.proposal.configuration);
+    worth.insert(worth.end(), row.begin(), row.end());
+  }
+  const Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> points(
+      worth.data(), std::ssize(measured), std::ssize(objectives));
+  std::vector<Eigen::Index> rows = surrogate::pareto_front(points);
+  if (rows.size() > kFrontMembers) rng.shuffle(rows);
+  std::vector<space::Configuration> members;
+  std::unordered_set<std::string> seen;
+  for (const Eigen::Index row : rows) {
+    const space::Configuration& one = *measured[static_cast<std::size_t>(row)];
+    if (members.size() < kFrontMembers && seen.insert(candidates.key(one)).second) members.push_back(one);
+  }
+  return members;
 }
 
 void add_samples(const Candidates& candidates, Rng& rng, ListBuilder& pool) {
@@ -176,12 +207,15 @@ void add_near(const space::Space& space, const std::vector<space::Configuration>
 
 }  // namespace
 
-CandidateList make_pool(const Candidates& candidates, const session::Objective& objective, const History& history,
-                        std::uint64_t seed) {
+CandidateList make_pool(const Candidates& candidates, const std::vector<session::Objective>& objectives,
+                        const History& history, std::uint64_t seed) {
   Rng rng(seed, kPoolStreams + static_cast<std::uint64_t>(counted_trials(history)));
   ListBuilder pool(candidates);
   add_samples(candidates, rng, pool);
-  add_near(candidates.space(), best_of(candidates, objective, history), rng, pool);
+  const std::vector<space::Configuration> best = objectives.size() == 1
+                                                     ? best_of(candidates, objectives.front(), history)
+                                                     : front_members(candidates, objectives, history, rng);
+  add_near(candidates.space(), best, rng, pool);
   pool.sort();
   return pool.finish();
 }

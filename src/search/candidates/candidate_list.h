@@ -44,9 +44,10 @@ std::unordered_set<std::string> asked_keys(const Candidates& candidates, const H
 
 // Candidates of a space that cannot be listed:
 
-/// Returns samples of the whole space and configurations near the best trials of the history, in lattice order.
-CandidateList make_pool(const Candidates& candidates, const session::Objective& objective, const History& history,
-                        std::uint64_t seed);
+/// Returns samples of the whole space and configurations near the best trials of the history, in lattice order. With
+/// several `objectives`, the best are members of the front, some of them if there are many.
+CandidateList make_pool(const Candidates& candidates, const std::vector<session::Objective>& objectives,
+                        const History& history, std::uint64_t seed);
 
 /// Returns the number at a fraction of the way between two numbers of a continuous parameter, on its scale.
 double between(const space::Parameter& parameter, double from, double to, double fraction);

@@ -10,6 +10,7 @@
 #include "forecast/hypotheses.h"
 #include "forecast/prior.h"
 #include "search/candidates/candidate_list.h"
+#include "session/objectives.h"
 #include "space/well_known.h"
 
 namespace krigtune::search {
@@ -156,7 +157,7 @@ Candidates::Candidates(const session::Session& session, const session::MemoryFil
                        const forecast::Priors& priors, Listing listing)
     : filter_(filter),
       priors_(priors),
-      objective_(session.objective),
+      objectives_(session::all_objectives(session)),
       space_(session.space),
       encoder_(session.space),
       derived_(std::make_shared<const DerivedColumns>(session.space)),
@@ -197,7 +198,7 @@ bool Candidates::empty() const {
 std::shared_ptr<const CandidateList> Candidates::to_score(const std::vector<journal::Trial>& history,
                                                           std::uint64_t seed) const {
   if (listed()) return all_;
-  return std::make_shared<const CandidateList>(make_pool(*this, objective_, history, seed));
+  return std::make_shared<const CandidateList>(make_pool(*this, objectives_, history, seed));
 }
 
 std::shared_ptr<const CandidateList> Candidates::to_score_with_doubted(const std::vector<journal::Trial>& history,

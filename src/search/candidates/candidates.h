@@ -95,7 +95,7 @@ class Candidates {
 
   const session::MemoryFilter& filter_;
   forecast::Priors priors_;
-  session::Objective objective_;
+  std::vector<session::Objective> objectives_;
   space::Space space_;
   space::Encoder encoder_;
   std::shared_ptr<const DerivedColumns> derived_;

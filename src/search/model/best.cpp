@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/statistics.h"
+#include "search/model/front.h"
 #include "search/model/trial_model.h"
 #include "search/trials/run_effects.h"
 #include "space/well_known.h"
@@ -203,13 +204,31 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
   return recommend(session, candidates, history, *fitted_model(session.objective, candidates, history, seed));
 }
 
+namespace {
+
+// With several objectives, only members of the front are recommended, because the best may be beyond a limit.
+Eigen::Index recommended_row(const session::Session& session, const History& history, const TrialModel& model,
+                             const AchievedValues& achieved) {
+  std::optional<Eigen::Index> best;
+  for (const FrontMember& member : front_of(session, history)) {
+    const std::optional<Eigen::Index> row = measured_row(model.measured(), history, member.configuration);
+    if (row && (!best || achieved.mean()(*row) > achieved.mean()(*best))) best = row;
+  }
+  if (best) return *best;
+  Eigen::Index row = 0;
+  achieved.mean().maxCoeff(&row);
+  return row;
+}
+
+}  // namespace
+
 std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
                                         const History& history, const TrialModel& model) {
   if (!model.has_values()) return std::nullopt;
   const session::Objective& objective = session.objective;
   const AchievedValues& achieved = model.achieved(values_are_exact(session));
-  Eigen::Index row = 0;
-  const double mean = achieved.mean().maxCoeff(&row);
+  const Eigen::Index row = recommended_row(session, history, model, achieved);
+  const double mean = achieved.mean()(row);
   const double stddev = std::sqrt(std::max(achieved.covariance()(row, row), 0.0));
 
   Recommendation best;

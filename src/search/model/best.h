@@ -44,6 +44,7 @@ struct Changes {
 };
 
 /// The configuration to train with: the largest posterior mean among the successfully measured ones, with its evidence.
+/// With several objectives: the largest of the first one among the members of the front.
 struct Recommendation {
   int trial = 0;  ///< its best successful trial
   space::Configuration configuration;

@@ -37,6 +37,8 @@
 #include "search/model/outlook.h"
 #include "search/model/relevant_trials.h"
 #include "search/model/trial_cost.h"
+#include "search/strategies/choice.h"
+#include "search/strategies/pareto_strategy.h"
 #include "search/strategies/strategy.h"
 #include "search/trials/history.h"
 
@@ -122,12 +124,8 @@ std::size_t farthest_candidate(const Candidates& candidates, const History& hist
 
 namespace {
 
-constexpr int kSpreadTrials = 3;
-constexpr double kTie = 1e-9;  // in log units; below it the earlier candidate is chosen
-constexpr double kLeastShareOfPlanned = 0.5;
-constexpr double kLeastShareOfLearned = 2.0 / 3.0;
+constexpr double kTie = 1e-9;       // in log units; below it the earlier candidate is chosen
 constexpr double kPromise = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
-constexpr double kLeastOfDoubted = 0.05;
 constexpr double kGainFloor = 0.01;
 constexpr double kFloorSlope = 0.001;
 constexpr double kLeastRepeatGain = 0.001;  // a smaller gain is not worth a trial
@@ -135,12 +133,6 @@ constexpr double kLeastRepeatGain = 0.001;  // a smaller gain is not worth a tri
 double log_add_exp(double a, double b) {
   const double larger = std::max(a, b);
   return larger + std::log1p(std::exp(std::min(a, b) - larger));
-}
-
-bool has_uncertain(const CandidateList& list) {
-  return std::any_of(list.memory.begin(), list.memory.end(), [](const std::optional<plan::MemoryVerdict>& memory) {
-    return memory && memory->verdict != plan::Verdict::kFits;
-  });
 }
 
 bool same_outcome(const trial::Outcome& a, const trial::Outcome& b) {
@@ -197,8 +189,8 @@ class BayesStrategy final : public Strategy {
  private:
   std::optional<journal::Proposal> ask_of(TrialModel& model, const History& history) const {
     const std::shared_ptr<const CandidateList> list = candidates_.to_score_with_doubted(history, seed_);
-    const Eigen::VectorXd probability = probability_of(model, *list);
-    std::vector<bool> allowed = open_of(*list, history, probability);
+    const Eigen::VectorXd probability = success_probability(model, *list);
+    std::vector<bool> allowed = open_candidates(candidates_, *list, history, probability);
     const bool has_new = std::find(allowed.begin(), allowed.end(), true) != allowed.end();
     if (!has_new && !(repeats_ && model.has_values())) return std::nullopt;
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
@@ -207,11 +199,11 @@ class BayesStrategy final : public Strategy {
       model.believe_pending();
       return repeat_only(model, history, RepeatGain(session_, candidates_, history, model));
     }
-    if (!spreads(model, history) && model.has_values()) {
+    if (!spreads_first_trials(model, history, session_) && model.has_values()) {
       return ask_model(model, history, *list, probability, allowed, rng);
     }
     drop_unlikely(model, allowed, probability, allowed);
-    if (spreads(model, history)) {
+    if (spreads_first_trials(model, history, session_)) {
       return propose(*list, farthest_candidate(candidates_, history, list->points, allowed, rng), StrategyKind::kBayes);
     }
     const Eigen::VectorXd score = model.prior_values(model.points_of(*list)) + probability.array().log().matrix();
@@ -289,8 +281,8 @@ class BayesStrategy final : public Strategy {
     std::copy_if(kept.history.begin(), kept.history.end(), std::back_inserter(closed),
                  [](const journal::Trial& trial) { return trial.outcome.has_value(); });
     kept.list = candidates_.to_score_with_doubted(closed, seed_);
-    kept.probability = probability_of(kept.model, *kept.list);
-    kept.open = open_of(*kept.list, closed, kept.probability);
+    kept.probability = success_probability(kept.model, *kept.list);
+    kept.open = open_candidates(candidates_, *kept.list, closed, kept.probability);
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(kept.history)));
     kept.model.fit(rng, true);
     kept.points = kept.model.points_of(*kept.list);
@@ -319,12 +311,6 @@ class BayesStrategy final : public Strategy {
     return kept.gain ? or_repeat(std::move(proposal), scores, *kept.gain) : proposal;
   }
 
-  // Probabilities of success; ones if there is no sign that a trial may fail.
-  static Eigen::VectorXd probability_of(const TrialModel& model, const CandidateList& list) {
-    if (!may_fail(model, list)) return Eigen::VectorXd::Ones(list.points.size());
-    return model.probability(list.points, model.memory_of(list));
-  }
-
   // Returns the proposal, or a repeated measurement if that gains more for the recommendation.
   journal::Proposal or_repeat(journal::Proposal proposal, const Scores& scores, const RepeatGain& repeats) const {
     const auto chosen = static_cast<Eigen::Index>(scores.list.index.at(candidates_.key(proposal.configuration)));
@@ -348,28 +334,6 @@ class BayesStrategy final : public Strategy {
     return last ? std::optional(std::move(last->first)) : std::nullopt;
   }
 
-  // Returns what was not asked yet. What the session's plan calls too large must be likely enough to run all the same.
-  std::vector<bool> open_of(const CandidateList& list, const History& history,
-                            const Eigen::VectorXd& probability) const {
-    std::vector<bool> open = unseen(candidates_, list, history);
-    for (std::size_t i = 0; i < open.size(); ++i) {
-      const std::optional<plan::MemoryVerdict>& memory = list.memory[i];
-      const bool is_doubted = memory && memory->verdict == plan::Verdict::kTooLarge;
-      if (is_doubted && probability(static_cast<Eigen::Index>(i)) < kLeastOfDoubted) open[i] = false;
-    }
-    return open;
-  }
-
-  // Returns whether a trial may fail, so that probabilities matter.
-  static bool may_fail(const TrialModel& model, const CandidateList& list) {
-    return model.has_failures() || model.job_plans_memory() || has_uncertain(list);
-  }
-
-  // Returns whether the first trials are spread over the space, because nothing is believed about it.
-  bool spreads(const TrialModel& model, const History& history) const {
-    return !model.has_priors() && counted_trials(history) < kSpreadTrials + (session_.baseline ? 1 : 0);
-  }
-
   // Returns the allowed candidates that may hold back riskier ones (see the top).
   std::vector<bool> promising(const TrialModel& model, const std::vector<bool>& allowed, const Eigen::VectorXd& log_ei,
                               const Eigen::VectorXd& probability, double unit) const {
@@ -380,19 +344,6 @@ class BayesStrategy final : public Strategy {
       if (log_ei(row) + std::log(probability(row)) < std::log(kPromise * unit)) promise[i] = false;
     }
     return std::find(promise.begin(), promise.end(), true) == promise.end() ? allowed : promise;
-  }
-
-  // Drops candidates that are far less likely to run than the likeliest of `safe`, a subset of the allowed ones.
-  void drop_unlikely(const TrialModel& model, std::vector<bool>& allowed, const Eigen::VectorXd& probability,
-                     const std::vector<bool>& safe) const {
-    const double share = model.plans_memory() ? kLeastShareOfPlanned : kLeastShareOfLearned;
-    double best = 0.0;
-    for (std::size_t i = 0; i < allowed.size(); ++i) {
-      if (safe[i]) best = std::max(best, probability(static_cast<Eigen::Index>(i)));
-    }
-    for (std::size_t i = 0; i < allowed.size(); ++i) {
-      if (probability(static_cast<Eigen::Index>(i)) < share * best) allowed[i] = false;
-    }
   }
 
   // Returns the measured configuration that is most worth repeating, if that gains more than a new one and enough at
@@ -478,7 +429,9 @@ class BayesStrategy final : public Strategy {
 
 std::unique_ptr<Strategy> make_bayes(const session::Session& session, const Candidates& candidates,
                                      const StrategyOptions& options) {
-  return std::make_unique<BayesStrategy>(session, candidates, options);
+  auto one = std::make_unique<BayesStrategy>(session, candidates, options);
+  if (session.others.empty()) return one;
+  return make_pareto(session, candidates, options, std::move(one));
 }
 
 }  // namespace krigtune::search

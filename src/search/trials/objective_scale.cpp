@@ -39,7 +39,7 @@ double log_relative_improvement(double delta, double stddev, bool maximize) {
 }  // namespace
 
 ObjectiveScale::ObjectiveScale(const session::Objective& objective, const History& history)
-    : maximize_(objective.maximize), logarithmic_(true) {
+    : maximize_(objective.maximize), logarithmic_(objective.by_ratio) {
   for (const journal::Trial& trial : history) {
     const std::optional<double> value = value_of(trial, objective);
     if (value && *value <= 0.0) logarithmic_ = false;

@@ -6,7 +6,7 @@ namespace krigtune::search {
 /// The objective on the surrogate's scale: larger is better, and differences are relative if all values are positive.
 class ObjectiveScale {
  public:
-  /// Uses logarithms unless a measured value is not positive.
+  /// Uses logarithms unless a measured value is not positive, or the objective is not compared by ratios.
   ObjectiveScale(const session::Objective& objective, const History& history);
 
   double to_latent(double value) const;

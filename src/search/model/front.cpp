@@ -1,0 +1,232 @@
+// The reference point, above which the hypervolume is measured, must lie a little beyond the ends of the front: members
+// at the ends would be worth nothing otherwise, and everything if it lay far away (Ishibuchi, Imada, Setoguchi & Nojima
+// 2018, "How to specify a reference point in hypervolume calculation for fair performance comparison"). Few trials have
+// not seen the ends. So it is computed from the measured front and from the front of what the models expect of the
+// candidates, together: with w_j and b_j the worst and the best of both in objective j, in its own unit with larger
+// values better,
+//
+//   r_j = w_j - 0.1 (b_j - w_j),   but never below the limit of that objective
+//
+// The improvement is computed in these units too, although models may be of logarithms: with psi_j(a) the
+// expected improvement of objective j over the level a, which ObjectiveScale knows in closed form for both, the sum
+// over boxes (surrogate/src/pareto.cpp) is exact.
+#include "search/model/front.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <sstream>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "search/model/best.h"
+#include "search/model/other_objective.h"
+#include "session/objectives.h"
+
+namespace krigtune::search {
+namespace {
+
+constexpr double kBeyondTheEnds = 0.1;
+
+bool is_within(const session::Objective& objective, double value) {
+  return !objective.limit || !objective.better(*objective.limit, value);
+}
+
+}  // namespace
+
+std::vector<FrontMember> front_of(const session::Session& session, const History& history) {
+  if (session.others.empty()) return {};
+  std::vector<FrontMember> all;
+  std::vector<space::Configuration> configurations;
+  for (const MeasuredMean& mean : measured_means(session.objective, history)) {
+    const journal::Trial& trial = history[mean.best];
+    const bool is_complete = std::all_of(session.others.begin(), session.others.end(),
+                                         [&](const auto& objective) { return value_of(trial, objective).has_value(); });
+    if (!is_complete) continue;  // of a journal that another program wrote
+    all.push_back({trial.number, trial.proposal.configuration, {mean.value}, mean.measurements});
+    configurations.push_back(trial.proposal.configuration);
+  }
+  for (const session::Objective& objective : session.others) {
+    const std::vector<double> means = mean_values(objective, history, configurations);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].values.push_back(means[i]);
+  }
+  const std::vector<session::Objective> objectives = session::all_objectives(session);
+  std::erase_if(all, [&](const FrontMember& member) {
+    for (std::size_t j = 0; j < objectives.size(); ++j) {
+      if (!is_within(objectives[j], member.values[j])) return true;
+    }
+    return false;
+  });
+  Eigen::MatrixXd worth(static_cast<Eigen::Index>(all.size()), static_cast<Eigen::Index>(objectives.size()));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t j = 0; j < objectives.size(); ++j) {
+      worth(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) =
+          objectives[j].maximize ? all[i].values[j] : -all[i].values[j];
+    }
+  }
+  std::vector<FrontMember> front;
+  for (const Eigen::Index row : surrogate::pareto_front(worth)) front.push_back(all[static_cast<std::size_t>(row)]);
+  std::stable_sort(front.begin(), front.end(), [&](const FrontMember& a, const FrontMember& b) {
+    return session.objective.better(a.values.front(), b.values.front());
+  });
+  return front;
+}
+
+int trials_without_progress(const session::Session& session, const History& history) {
+  if (session.others.empty()) return trials_without_gain(session.objective, history);
+  const std::vector<FrontMember> front = front_of(session, history);
+  if (front.empty()) return 0;
+  int without = 0;
+  for (auto trial = history.rbegin(); trial != history.rend(); ++trial) {
+    if (!is_closed(*trial)) continue;
+    if (std::any_of(front.begin(), front.end(), [&](const auto& member) { return member.trial == trial->number; })) {
+      break;
+    }
+    ++without;
+  }
+  return without;
+}
+
+namespace {
+
+constexpr double kLeastOfWorst = 0.5;  // a reference that has a logarithm
+
+// Latent values in the objectives' units, larger is better.
+Eigen::MatrixXd worth_of(const std::vector<ObjectiveScale>& scales, Eigen::MatrixXd latent) {
+  for (Eigen::Index j = 0; j < latent.cols(); ++j) {
+    const ObjectiveScale& scale = scales[static_cast<std::size_t>(j)];
+    for (double& value : latent.col(j)) value = (scale.maximize() ? 1.0 : -1.0) * scale.from_latent(value);
+  }
+  return latent;
+}
+
+Eigen::MatrixXd front_rows(const Eigen::MatrixXd& points) {
+  const std::vector<Eigen::Index> rows = surrogate::pareto_front(points);
+  return points(rows, Eigen::all);
+}
+
+// Returns the latent reference point. A maximised objective has no logarithm at 0 or less, so there it is at least half
+// of the worst.
+Eigen::VectorXd reference_of(const std::vector<ObjectiveScale>& scales, const Eigen::MatrixXd& measured,
+                             const Eigen::MatrixXd& expected, const std::vector<std::optional<double>>& limits) {
+  const Eigen::MatrixXd found = front_rows(measured);
+  const Eigen::MatrixXd hoped = front_rows(expected);
+  Eigen::MatrixXd both(found.rows() + hoped.rows(), measured.cols());
+  both.topRows(found.rows()) = found;
+  both.bottomRows(hoped.rows()) = hoped;
+  const Eigen::MatrixXd worth = worth_of(scales, both);
+  const Eigen::MatrixXd all = worth_of(scales, measured);
+  Eigen::VectorXd reference(both.cols());
+  for (Eigen::Index j = 0; j < both.cols(); ++j) {
+    const ObjectiveScale& scale = scales[static_cast<std::size_t>(j)];
+    const double worst = worth.col(j).minCoeff();
+    double range = worth.col(j).maxCoeff() - worst;
+    if (!(range > 0.0)) range = all.col(j).maxCoeff() - all.col(j).minCoeff();
+    if (!(range > 0.0)) range = worst == 0.0 ? 1.0 : std::abs(worst);
+    double point = worst - kBeyondTheEnds * range;
+    if (scale.logarithmic() && scale.maximize()) point = std::max(point, kLeastOfWorst * worst);
+    reference(j) = scale.to_latent(scale.maximize() ? point : -point);
+    const std::optional<double>& limit = limits[static_cast<std::size_t>(j)];
+    if (limit && (*limit > 0.0 || !scale.logarithmic())) {
+      reference(j) = std::max(reference(j), scale.to_latent(*limit));
+    }
+  }
+  return reference;
+}
+
+}  // namespace
+
+FrontGain::FrontGain(std::vector<ObjectiveScale> scales, const Eigen::MatrixXd& measured,
+                     const Eigen::MatrixXd& expected, const std::vector<std::optional<double>>& limits)
+    : scales_(std::move(scales)),
+      reference_(reference_of(scales_, measured, expected, limits)),
+      region_(measured, reference_),
+      hypervolume_(surrogate::hypervolume(worth_of(scales_, measured),
+                                          worth_of(scales_, reference_.transpose()).row(0).transpose())) {}
+
+double FrontGain::share(const Eigen::VectorXd& mean, const Eigen::VectorXd& stddev) const {
+  std::vector<Eigen::VectorXd> excess;
+  for (std::size_t j = 0; j < scales_.size(); ++j) {
+    const Eigen::VectorXd& levels = region_.levels()[j];
+    const auto index = static_cast<Eigen::Index>(j);
+    Eigen::VectorXd values = Eigen::VectorXd::Zero(levels.size());
+    for (Eigen::Index k = 0; k + 1 < levels.size(); ++k) {
+      values(k) = std::exp(scales_[j].log_expected_improvement(mean(index), stddev(index), levels(k)));
+    }
+    excess.push_back(std::move(values));
+  }
+  const double gain = std::max(region_.expected_improvement(excess), 0.0);
+  return hypervolume_ > 0.0 ? gain / hypervolume_ : gain;
+}
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& where, const std::string& text, const session::Session& session) {
+  const session::Objective& first = session.objective;
+  throw UserError(fmt::format("{}: '{}' is not a preference", where, text),
+                  fmt::format("write \"{} {} best\"", first.metric, first.maximize ? ">= 0.95" : "<= 1.05"));
+}
+
+std::optional<double> number_in(const std::string& word) {
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  const bool is_whole = error == std::errc() && end == word.data() + word.size() && std::isfinite(number);
+  return is_whole ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+Preference read_preference(const session::Session& session, const std::string& text, const std::string& where) {
+  if (session.others.empty()) {
+    throw UserError(fmt::format("{}: the session has one objective, so there is no front to choose from", where),
+                    "leave it out");
+  }
+  std::istringstream stream(text);
+  const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+  if (words.size() < 3 || words.size() > 4 || (words.size() == 4 && words[3] != "best")) refuse(where, text, session);
+  const std::vector<session::Objective> objectives = session::all_objectives(session);
+  std::vector<std::string> names;
+  for (const session::Objective& objective : objectives) names.push_back(objective.metric);
+  const auto named = std::find(names.begin(), names.end(), words[0]);
+  if (named == names.end()) {
+    throw UserError(fmt::format("{}: '{}' is none of the objectives", where, words[0]), suggestion(words[0], names));
+  }
+  Preference preference;
+  preference.objective = static_cast<std::size_t>(named - names.begin());
+  const bool maximize = objectives[preference.objective].maximize;
+  if (words[1] != (maximize ? ">=" : "<=")) {
+    throw UserError(fmt::format("{}: '{}' is to be {}", where, words[0], maximize ? "maximized" : "minimized"),
+                    fmt::format("write {}", maximize ? ">=" : "<="));
+  }
+  const std::optional<double> number = number_in(words[2]);
+  if (!number) refuse(where, text, session);
+  preference.bound = *number;
+  preference.is_of_best = words.size() == 4;
+  return preference;
+}
+
+std::optional<std::size_t> preferred(const session::Session& session, const std::vector<FrontMember>& front,
+                                     const Preference& preference) {
+  const std::vector<session::Objective> objectives = session::all_objectives(session);
+  const session::Objective& bounded = objectives[preference.objective];
+  const std::size_t by = preference.objective == 0 ? 1 : 0;
+  double bound = preference.bound;
+  if (preference.is_of_best && !front.empty()) {
+    double best = front.front().values[preference.objective];
+    for (const FrontMember& member : front) {
+      if (bounded.better(member.values[preference.objective], best)) best = member.values[preference.objective];
+    }
+    bound *= best;
+  }
+  std::optional<std::size_t> chosen;
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    if (bounded.better(bound, front[i].values[preference.objective])) continue;
+    if (!chosen || objectives[by].better(front[i].values[by], front[*chosen].values[by])) chosen = i;
+  }
+  return chosen;
+}
+
+}  // namespace krigtune::search

@@ -1,0 +1,31 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "core/json.h"
+#include "runner/runner.h"
+#include "session/session.h"
+
+// Several objectives: the session's block "objectives". The first one is Session::objective, and the others are
+// Session::others.
+namespace krigtune::session {
+
+/// Sets session.objective and session.others from the keys "objective" and "objectives" of `root`; the runner must be
+/// set. Throws UserError if both are given, if a metric is named twice, or if the runner does not measure one.
+void read_objectives(Session& session, JsonObject& root);
+/// Returns the block as read_objectives reads it, with every default.
+Json objectives_json(const Session& session);
+Json objectives_schema();
+
+/// Returns the first objective and the others.
+std::vector<Objective> all_objectives(const Session& session);
+
+/// Returns the outcome with every objective among its metrics: goodput is computed from the throughput (with_goodput),
+/// and a measured peak of memory is named as the metric. A measured outcome without a finite number for one of several
+/// objectives becomes Failed (bad_result), with an explanation. With one objective this is with_goodput.
+trial::Outcome with_objectives(const Session& session, const space::Configuration& configuration,
+                               trial::Outcome outcome);
+/// Wraps a runner so that its outcomes are of this kind; `session` must outlive it.
+std::unique_ptr<trial::Runner> with_objectives(const Session& session, std::unique_ptr<trial::Runner> runner);
+
+}  // namespace krigtune::session
