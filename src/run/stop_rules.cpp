@@ -10,8 +10,9 @@
 //                   time of the trials so far times the ranks. (Cost-aware stopping: Xie et al. 2025, "Cost-aware
 //                   stopping for Bayesian optimization": improvement and cost in one currency.)
 //
-// With several objectives, gains are shares of the hypervolume of the front (search/strategies/pareto_strategy.cpp),
-// the first two rules apply, and patience counts trials without a new member of the front.
+// With several objectives, gains are shares of the hypervolume of the front, no smaller than what the last trials have
+// added (search/strategies/pareto_strategy.cpp), the first two rules apply, and patience counts trials without a new
+// member of the front.
 //
 // One such proposal is enough, because the expectation is unbiased (search/model/outlook.cpp,
 // search/model/trial_model.cpp). When it had to be true for four consecutive trials, after eight, sessions took three

@@ -162,6 +162,15 @@ double FrontGain::share(const Eigen::VectorXd& mean, const Eigen::VectorXd& stdd
   return hypervolume_ > 0.0 ? gain / hypervolume_ : gain;
 }
 
+double FrontGain::lately_added(const Eigen::MatrixXd& measured, Eigen::Index count) const {
+  if (!(hypervolume_ > 0.0)) return 0.0;
+  const Eigen::VectorXd reference = worth_of(scales_, reference_.transpose()).row(0).transpose();
+  const Eigen::MatrixXd worth = worth_of(scales_, measured);
+  const Eigen::MatrixXd earlier = worth.topRows(std::max<Eigen::Index>(worth.rows() - count, 0));
+  const double added = surrogate::hypervolume(worth, reference) - surrogate::hypervolume(earlier, reference);
+  return added / (static_cast<double>(count) * hypervolume_);
+}
+
 namespace {
 
 [[noreturn]] void refuse(const std::string& where, const std::string& text, const session::Session& session) {

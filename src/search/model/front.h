@@ -41,6 +41,9 @@ class FrontGain {
   /// Returns the expected share that a trial adds whose latent values are Normal(mean_j, stddev_j^2), independent.
   /// While nothing better than the reference was measured, it is the improvement itself, in the objectives' units.
   double share(const Eigen::VectorXd& mean, const Eigen::VectorXd& stddev) const;
+  /// Returns what the last `count` rows of `measured` (latent values, the earliest measured first) have added to the
+  /// others, divided by `count`, as a share of the hypervolume. 0 while nothing better than the reference was measured.
+  double lately_added(const Eigen::MatrixXd& measured, Eigen::Index count) const;
   const Eigen::VectorXd& reference() const { return reference_; }  ///< latent
   double hypervolume() const { return hypervolume_; }              ///< of the measured, in the objectives' units
 

@@ -14,6 +14,9 @@
 // The session ends by its usual rules, with gains as shares of the front's hypervolume: the largest a(x) is the gain of
 // one more trial. All further trials together add at most the sum of a(x), because a point adds the less the more
 // others there are, so by Markov's inequality they add more than the sum over (1 - confidence) at most that often.
+// Both are at least what the last kTrend configurations have added on average. A model of few trials is too sure of
+// parts of the space where it has none: at an end of a front, it took the objective beyond for flat while every trial
+// found more (experiments/pareto).
 #include "search/strategies/pareto_strategy.h"
 
 #include <algorithm>
@@ -32,6 +35,7 @@ namespace {
 constexpr double kPromisingShare = 0.003;  // a share that is worth a trial: the default of budget.least_gain
 constexpr double kLikelyToRun = 0.5;       // what determines the reference point
 constexpr double kNoShare = 1e-12;         // a share that is nothing
+constexpr Eigen::Index kTrend = 6;         // as many as the rules of ending need (run/stop_rules.cpp)
 constexpr double kLeastVariance = 1e-12;   // latent
 
 /// The models of all objectives at the candidates and at what was measured; one column per objective.
@@ -39,6 +43,7 @@ struct Predictions {
   Eigen::MatrixXd mean;
   Eigen::MatrixXd variance;
   Eigen::MatrixXd measured;  ///< latent values of the measured configurations, and the means of running ones
+  Eigen::Index ran = 0;      ///< the number of rows of `measured` that are not of running ones
 };
 
 class ParetoStrategy final : public Strategy {
@@ -81,7 +86,7 @@ class ParetoStrategy final : public Strategy {
     }
     const auto columns = static_cast<Eigen::Index>(objectives_.size());
     Predictions result{Eigen::MatrixXd(list.points.size(), columns), Eigen::MatrixXd(list.points.size(), columns),
-                       Eigen::MatrixXd(std::ssize(measured) + std::ssize(pending), columns)};
+                       Eigen::MatrixXd(std::ssize(measured) + std::ssize(pending), columns), std::ssize(measured)};
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
     model.fit(rng, true);
     const bool exact = values_are_exact(session_);
@@ -201,8 +206,9 @@ class ParetoStrategy final : public Strategy {
     const Eigen::VectorXd each = shares(gain, wanted, predictions.mean, stddev).cwiseProduct(probability);
     journal::Outlook outlook;
     outlook.confidence = session_.budget.confidence;
-    outlook.expected_gain = each.maxCoeff();
-    const double sum = each.sum();
+    const double trend = gain.lately_added(predictions.measured.topRows(predictions.ran), kTrend);
+    outlook.expected_gain = std::max(each.maxCoeff(), trend);
+    const double sum = std::max(each.sum(), trend);
     outlook.regret_bound = sum < kNoShare ? 0.0 : sum / (1.0 - outlook.confidence);
     return outlook;
   }
