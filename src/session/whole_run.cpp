@@ -7,17 +7,17 @@ namespace krigtune::session {
 namespace {
 
 constexpr double kMostShare = 10.0;  // of the time of steps; more is a mistake
-constexpr double kYear_s = 3.2e7;
+constexpr double kYearInSeconds = 3.2e7;
 
 Block<RunSpec> run_block() {
   Block<RunSpec> block("What the whole training takes beside its steps");
-  block.key("checkpoint_s", &RunSpec::checkpoint_s, number_or_null(from_to(0, kYear_s)),
+  block.key("checkpoint_s", &RunSpec::checkpoint_s, number_or_null(from_to(0, kYearInSeconds)),
             "seconds that training waits for one checkpoint (default: no checkpoints)");
-  block.key("checkpoint_every_s", &RunSpec::checkpoint_every_s, number_or_null(above_up_to(0, kYear_s)),
+  block.key("checkpoint_every_s", &RunSpec::checkpoint_every_s, number_or_null(above_up_to(0, kYearInSeconds)),
             "seconds of training between two checkpoints (default: the best interval)");
   block.key("failures_per_gpu_day", &RunSpec::failures_per_gpu_day, number(from_to(0, 1000)),
             "failures that stop the job, for each GPU and day: a week on 100 GPUs with 7 failures is 0.01");
-  block.key("restart_s", &RunSpec::restart_s, number(from_to(0, kYear_s)),
+  block.key("restart_s", &RunSpec::restart_s, number(from_to(0, kYearInSeconds)),
             "seconds from a failure until steps go on: noticing it, a new job, loading the checkpoint");
   block.key("evaluation_share", &RunSpec::evaluation_share, number(from_to(0, kMostShare)),
             "time of evaluations over the time of steps");
