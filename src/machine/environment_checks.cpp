@@ -398,8 +398,9 @@ std::vector<Finding> look_at_threads(const MachineView& view) {
   }
   const int threads = std::max(1, static_cast<int>(number_of(*text)));
   if (threads * ranks > view.cores) {
-    return {warning(fmt::format("OMP_NUM_THREADS={}, and {} rank(s) on {} cores", threads, ranks, view.cores),
-                    fmt::format("threads wait for cores; set it to {}", std::max(1, view.cores / ranks)))};
+    return {warning(
+        fmt::format("OMP_NUM_THREADS={}, and {} on {}", threads, counted(ranks, "rank"), counted(view.cores, "core")),
+        fmt::format("threads wait for cores; set it to {}", std::max(1, view.cores / ranks)))};
   }
   if (threads == 1 && view.cores / ranks > 1) {
     return {warning(

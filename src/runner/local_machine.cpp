@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "trial/process.h"
 #include "trial/trial_files.h"
 
@@ -79,7 +80,7 @@ workload::MeasuredMachine local_machine(std::int64_t ranks, workload::Precision 
   if (!options.fresh && !file.empty()) {
     if (std::optional<workload::MeasuredMachine> machine = cached(file, key)) return *machine;
   }
-  options.say(fmt::format("measuring this machine with {} rank(s), once, for about 5 s", ranks));
+  options.say(fmt::format("measuring this machine with {}, once, for about 5 s", counted(ranks, "rank")));
   workload::MeasuredMachine machine = measure(ranks, precision, options.bench, clock);
   if (file.empty()) return machine;
   try {

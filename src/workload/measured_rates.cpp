@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/block.h"
+#include "core/text.h"
 #include "workload/workload.h"
 
 namespace krigtune::workload {
@@ -240,8 +241,9 @@ std::string collective_table(const MeasuredRates& rates, RankScope scope, Exchan
 }
 
 std::string header(const MeasuredRates& rates) {
-  std::string text = fmt::format("# {} rank(s) on {} node(s), {}, on {}\n", rates.ranks(), rates.hosts.size(),
-                                 rates.started_by, rates.device == "cuda" ? "GPUs" : "CPUs");
+  std::string text =
+      fmt::format("# {} on {}, {}, on {}\n", counted(rates.ranks(), "rank"), counted(std::ssize(rates.hosts), "node"),
+                  rates.started_by, rates.device == "cuda" ? "GPUs" : "CPUs");
   for (std::int64_t rank = 0; rank < rates.ranks(); ++rank) {
     const std::int64_t node = rates.nodes[static_cast<std::size_t>(rank)];
     text += fmt::format("#  Rank {:>3} on {:>10}, node {}{}\n", rank, rates.hosts[static_cast<std::size_t>(node)], node,

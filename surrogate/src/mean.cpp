@@ -47,7 +47,7 @@ Index Mean::features() const { return std::max<Index>(centre_.size() - 1, 0); }
 
 void Mean::validate(const Points& points) const {
   if (points.features.cols() < features())
-    throw UserError("mean function: it needs " + std::to_string(features()) + " feature(s) of every point, there are " +
+    throw UserError("mean function: it needs " + std::to_string(features()) + " features of every point, there are " +
                     std::to_string(points.features.cols()));
 }
 

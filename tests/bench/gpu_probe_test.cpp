@@ -71,7 +71,7 @@ TEST_F(Machine, WithADriverAndNoGpuSaysSo) {
 
 TEST_F(Machine, WithoutItsLibrariesCannotUseItsGpus) {
   cuda_program(kLoaderFails);
-  expect_no_gpu(run_with_gpus(2, "--probe"), std::string("2 GPU(s) that cannot be used: ") + kMissing);
+  expect_no_gpu(run_with_gpus(2, "--probe"), std::string("2 GPUs that cannot be used: ") + kMissing);
   const Ended probed = run_with_gpus(2, "--probe --json");
   EXPECT_EQ(probed.exit_code, 77);
   EXPECT_EQ(probed.document()["message"].get<std::string>().find(kMissing), 0U) << probed.out;
@@ -119,7 +119,7 @@ TEST_F(Machine, GivesJobsThatFitToItsGpus) {
 
 TEST_F(Machine, WhoseBuildHasNoCudaSaysSo) {
   if (engine::no_cuda_reason().empty()) GTEST_SKIP() << "this build has krigtune-bench-cuda";
-  expect_no_gpu(run_with_gpus(1, "--probe"), "1 GPU(s) that cannot be used: this build has no CUDA engine");
+  expect_no_gpu(run_with_gpus(1, "--probe"), "1 GPU that cannot be used: this build has no CUDA engine");
 }
 
 }  // namespace krigtune::gpu_probe_test

@@ -45,7 +45,7 @@ has "$work/alone" 'hw.json is written'
 [ ! -e "$work/hw.json.tmp" ] || fail "half a file is left"
 
 by_variables 2 torchrun
-has "$work/out.0" "2 rank(s) on 1 node(s), torchrun's variables"
+has "$work/out.0" "2 ranks on 1 node, torchrun's variables"
 has "$work/out.0" '# compared with what plan expects of this machine as it was measured earlier'
 
 # Two nodes of two ranks, according to a session.

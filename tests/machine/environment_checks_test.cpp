@@ -231,7 +231,7 @@ TEST_F(EnvironmentChecks, CompareThreadsWithCores) {
   EXPECT_EQ(warnings("threads"), (Texts{"OMP_NUM_THREADS=1"}));
   EXPECT_NE(of("threads").at(0).cost.find("8 are possible"), std::string::npos);
   variables_["OMP_NUM_THREADS"] = "16";
-  EXPECT_EQ(warnings("threads"), (Texts{"OMP_NUM_THREADS=16, and 2 rank(s) on 16 cores"}));
+  EXPECT_EQ(warnings("threads"), (Texts{"OMP_NUM_THREADS=16, and 2 ranks on 16 cores"}));
   variables_["OMP_NUM_THREADS"] = "8";
   EXPECT_EQ(of("threads").at(0).health, Health::kOk);
   variables_.erase("OMP_NUM_THREADS");

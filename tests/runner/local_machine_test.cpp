@@ -36,7 +36,7 @@ TEST_F(LocalMachine, IsMeasuredOnceAndSaysSo) {
   EXPECT_EQ(ask().wake_s, 1e-5);
   EXPECT_EQ(ask().wake_s, 1e-5);
   EXPECT_EQ(calls(), kCall);
-  EXPECT_EQ(said_, std::vector<std::string>{"measuring this machine with 2 rank(s), once, for about 5 s"});
+  EXPECT_EQ(said_, std::vector<std::string>{"measuring this machine with 2 ranks, once, for about 5 s"});
   options_.fresh = true;
   ask();
   EXPECT_EQ(calls(), std::string(kCall) + kCall);

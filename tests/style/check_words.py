@@ -24,6 +24,7 @@ WORDS = {
     r"holds? (not|no|the (studies|study|table|configuration|run)|a (number|table|run|configuration))": "has, contains",
     r"told (the|of|nothing|everything|to|them|so)": "given, reported, configured",
     r"asked (for|to|of)": "requested",
+    r"\w+\(s\)": "counted() in core/text.h: 1 trial, 2 trials",
     r"(?<!there )is no (number|file|directory|list|JSON|YAML|TOML|flag|key|parameter|column|unit|text|regular expression)": "is not a ...",
 }
 # Where a word is the field's: what experiments tell a tuner is a column of their tables, and ask and tell are commands.

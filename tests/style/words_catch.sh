@@ -25,6 +25,8 @@ message 'fail("the key stands twice");'
 expect "src/own.cpp:1: 'stands'"
 message 'fail(key, "is no number");'
 expect "src/own.cpp:1: 'is no number'"
+message 'say("2 rank(s)");'
+expect "src/own.cpp:1: 'rank(s)'"
 message 'say("it is no longer there: there is no file");'
 expect ''
 echo "check_words.py finds what is planted"

@@ -145,25 +145,25 @@ std::string peak_memory(const RunFacts& facts) {
   };
   const std::optional<Bytes> peak = peak_of(facts.best()->trial);
   if (!peak) return "";
-  std::string text = fmt::format("A rank takes {}", to_string(*peak));
+  std::string text = fmt::format("Peak memory of a rank is {}", to_string(*peak));
   if (const auto usable = facts.session().usable_per_rank) text += fmt::format(" of {}", to_string(*usable));
   const std::optional<Bytes> before = peak_of(facts.best()->reference_trial);
   if (before && !facts.answer().is_reference)
-    text += fmt::format("; with trial {} it took {}", facts.best()->reference_trial, to_string(*before));
+    text += fmt::format("; trial {} took {}", facts.best()->reference_trial, to_string(*before));
   return text;
 }
 
-std::string held_up_by(const RunFacts& facts) {
+std::string predicted_bottleneck(const RunFacts& facts) {
   if (!facts.forecaster().knows_time()) return "";
   const std::optional<cost::StepCost> cost = facts.forecaster()(facts.best()->configuration).cost;
   if (!cost) return "";
-  return fmt::format("It is held up most by {}, as predicted; krigtune diagnose {} says what would change that",
+  return fmt::format("The predicted bottleneck is {}; krigtune diagnose {} says what would help",
                      cost::to_string(cost->bottleneck()), shell_line({facts.run().directory.string()}));
 }
 
 std::string kept_batch(const RunFacts& facts) {
   const auto& batch = facts.session().space.facts().train_batch_size;
-  return batch ? fmt::format("A step trains {} in every trial, so that what is learned in it stays the same",
+  return batch ? fmt::format("Every trial trains {} a step, so what the model learns stays the same",
                              counted(*batch, "sequence"))
                : "";
 }
@@ -184,7 +184,7 @@ std::vector<std::string> reasons(const RunFacts& facts) {
   add(report::last_bound_text(facts.answer()));
   add(kept_batch(facts));
   add(peak_memory(facts));
-  add(held_up_by(facts));
+  add(predicted_bottleneck(facts));
   add(cost(facts));
   if (const auto check = deepspeed::loss_check(run)) add(deepspeed::loss_check_sentence(*check));
   for (const std::string& line : deepspeed::batch_advice_lines(run)) add(line);

@@ -67,7 +67,7 @@ std::string seconds_text(const std::optional<double>& seconds) {
 
 std::string chosen_steps(const RunFacts& facts, const std::vector<ChosenTrial>& chosen) {
   HtmlTable numbers{
-      "Steps", {"trial", "predicted", "measured", "exposed, predicted", "exposed, measured", "held up by"}, {}};
+      "Steps", {"trial", "predicted", "measured", "exposed, predicted", "exposed, measured", "limited by"}, {}};
   for (const ChosenTrial& one : chosen) {
     const std::optional<cost::StepCost> cost = facts.forecaster()(one.trial->proposal.configuration).cost;
     if (!cost) continue;

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/text.h"
 #include "plan/trace.h"
 #include "programs/bench/cuda_program.h"
 #include "programs/bench/measure_machine.h"
@@ -170,7 +171,7 @@ int print_probe(bool json, std::ostream& out) {
   } else if (probe.gpus == 0) {
     out << fmt::format("no GPU: {}\n", why_not);
   } else {
-    out << fmt::format("{} GPU(s){}\n", probe.gpus, why_not.empty() ? "" : " that cannot be used: " + why_not);
+    out << fmt::format("{}{}\n", counted(probe.gpus, "GPU"), why_not.empty() ? "" : " that cannot be used: " + why_not);
   }
   return exit_code;
 }

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/short_program.h"
+#include "core/text.h"
 #include "engine/cuda/cuda_trainer.h"
 #include "engine/cuda/runtime/check.h"
 #include "engine/cuda/runtime/compiled_for.h"
@@ -143,9 +144,9 @@ BenchEnding begin(const BenchOptions& options, const std::vector<std::string>& /
   require_library(cuda::blas_version(), "training on a GPU needs cuBLASLt");
   const workload::ClusterSpec cluster = cluster_of(options);
   if (!cluster.emulated_network && cluster.gpus_per_node > gpus) {
-    throw EnvironmentError(
-        fmt::format("a node of the job has {} ranks and this machine {} GPU(s)", cluster.gpus_per_node, gpus),
-        "set cluster.gpus_per_node, or use --device cpu");
+    throw EnvironmentError(fmt::format("a node of the job has {} and this machine {}",
+                                       counted(cluster.gpus_per_node, "rank"), counted(gpus, "GPU")),
+                           "set cluster.gpus_per_node, or use --device cpu");
   }
   const std::int64_t ranks = cluster.nodes * cluster.gpus_per_node;
   if (!cluster.emulated_network && ranks > 1) {
