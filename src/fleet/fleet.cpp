@@ -17,7 +17,6 @@
 namespace krigtune::fleet {
 namespace {
 
-constexpr double kSecondsPerDay = 86'400.0;
 constexpr double kHoursPerDay = 24.0;
 
 // Says why nothing fits, from a plan of the whole space.
@@ -78,7 +77,7 @@ void add_days_and_price(const Fleet& fleet, const session::Session& session, Clu
     return;
   }
   best.whole = *whole;
-  best.days = fleet.range.time(whole->wall_s / kSecondsPerDay);  // every part is proportional to the steps
+  best.days = fleet.range.time(whole->wall_s / kDayInSeconds);  // every part is proportional to the steps
   best.gpu_hours = best.days.value * kHoursPerDay * static_cast<double>(plan.cluster.ranks());
   if (!plan.price_per_gpu_hour) return;
   best.price = fleet.range.time(best.gpu_hours * *plan.price_per_gpu_hour);

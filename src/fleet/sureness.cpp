@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "opinion/known_runs.h"
+
 namespace krigtune::fleet {
 namespace {
 
@@ -20,9 +22,17 @@ constexpr StepTimeRange kAdapters{"adapters", "8 published runs with adapters an
 }  // namespace
 
 StepTimeRange step_time_range(const workload::Workload& workload) {
-  if (workload.training.freezes()) return kAdapters;
-  if (workload.model.is_hybrid()) return kHybrids;
-  return workload.model.has_experts() ? kExperts : kDense;
+  switch (opinion::kind_of(workload)) {
+    case opinion::JobKind::kAdapters:
+      return kAdapters;
+    case opinion::JobKind::kHybrid:
+      return kHybrids;
+    case opinion::JobKind::kExperts:
+      return kExperts;
+    case opinion::JobKind::kDense:
+      return kDense;
+  }
+  return kDense;
 }
 
 Estimate memory_estimate(double predicted, double log_stddev) {

@@ -17,7 +17,6 @@
 namespace krigtune::fleet {
 namespace {
 
-constexpr double kDayInSeconds = 86'400.0;
 constexpr double kJoulesPerKwh = 3.6e6;
 constexpr double kHopeless = 100.0;
 

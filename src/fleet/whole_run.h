@@ -9,6 +9,8 @@
 
 namespace krigtune::fleet {
 
+inline constexpr double kDayInSeconds = 86'400.0;
+
 /// The expected wall time of a whole training, in seconds, and its parts, which add up to it.
 struct WholeRun {
   double wall_s = 0.0;

@@ -35,12 +35,6 @@ std::string architecture_of(const std::string& gpu) {
   return gpu;
 }
 
-JobKind kind_of(const workload::Workload& workload) {
-  if (workload.training.freezes()) return JobKind::kAdapters;
-  if (workload.model.is_hybrid()) return JobKind::kHybrid;
-  return workload.model.has_experts() ? JobKind::kExperts : JobKind::kDense;
-}
-
 int product_bits(const workload::Workload& workload) {
   using workload::ProductFormat;
   switch (workload.training.products) {
@@ -87,6 +81,12 @@ KnownRun run_of(const Json& json, const std::vector<std::shared_ptr<const Json>>
 }
 
 }  // namespace
+
+JobKind kind_of(const workload::Workload& workload) {
+  if (workload.training.freezes()) return JobKind::kAdapters;
+  if (workload.model.is_hybrid()) return JobKind::kHybrid;
+  return workload.model.has_experts() ? JobKind::kExperts : JobKind::kDense;
+}
 
 Subject subject_of(const workload::Workload& workload, const workload::ClusterSpec& cluster) {
   return {kind_of(workload),

@@ -22,6 +22,9 @@ inline constexpr EnumWords<JobKind, 4> kJobKindWords = {{{"dense", JobKind::kDen
                                                          {"hybrid", JobKind::kHybrid},
                                                          {"adapters", JobKind::kAdapters}}};
 
+/// Returns the kind that a job belongs to: adapters first, then by its layers.
+JobKind kind_of(const workload::Workload& workload);
+
 /// What decides how near two jobs are.
 struct Subject {
   JobKind kind = JobKind::kDense;

@@ -9,10 +9,9 @@
 namespace krigtune::report {
 namespace {
 
-constexpr double kDayOfSeconds = 86'400.0;
 constexpr double kFew = 9.95;  // failures; of more, tenths say nothing
 
-std::string time_text(double seconds) { return days_text(seconds / kDayOfSeconds); }
+std::string time_text(double seconds) { return days_text(seconds / fleet::kDayInSeconds); }
 
 }  // namespace
 
@@ -41,7 +40,7 @@ std::string energy_text(const fleet::WholeRun& whole) {
 }
 
 std::vector<std::string> whole_run_lines(const fleet::WholeRun& whole, const fleet::StepTimeRange& range) {
-  const fleet::Estimate days = range.time(whole.wall_s / kDayOfSeconds);
+  const fleet::Estimate days = range.time(whole.wall_s / fleet::kDayInSeconds);
   std::vector<std::string> lines = {
       fmt::format("{} ({}, as {} took {:.2f} to {:.2f} times as long as predicted)", days_text(days.value),
                   days_range_text(days), range.subject, range.low, range.high),
