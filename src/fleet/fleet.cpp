@@ -182,8 +182,10 @@ class Study {
 session::Session session_on(const SessionText& text, const workload::ClusterSpec& cluster) {
   Json json = text.json;
   const bool has_runner = json.contains("runner") && json["runner"].is_object();
-  const bool is_bench = !has_runner || json["runner"].value("kind", Json("bench")) == "bench";
-  if (is_bench && json.contains("workload") && json["workload"].is_object() && !json["workload"].contains("framework"))
+  const trial::RunnerTraits traits =
+      has_runner ? runner::traits_of_block(json["runner"]) : runner::traits_of(runner::default_runner(true));
+  if (traits.trains_our_step && json.contains("workload") && json["workload"].is_object() &&
+      !json["workload"].contains("framework"))
     json["workload"]["framework"] = "krigtune";
   for (const char* key : {"executor", "objective", "objectives", "budget", "grid", "stagewise", "clusters", "currency",
                           "tokens", "samples", "epochs"})

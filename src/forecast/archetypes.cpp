@@ -322,7 +322,7 @@ namespace {
 
 // The runner itself runs the framework's training step, or the virtual clock does.
 bool is_known_exactly(const session::Session& session) {
-  return runner::is<runner::BenchSpec>(session.runner) || runner::is<runner::SimulateSpec>(session.runner);
+  return runner::traits_of(session.runner).only_what_is_modelled;
 }
 
 struct ModelGuess {

@@ -17,7 +17,7 @@ std::string unknown_speed(const session::Session& session) {
   if (!session.workload) return "no workload is given";
   const workload::ClusterSpec& cluster = session.cluster;
   if (cluster.measured || (cluster.device && cluster.network)) return "";
-  return runner::is<runner::BenchSpec>(session.runner)
+  return runner::traits_of(session.runner).trains_our_step
              ? "this machine was not measured; a named \"gpu\" needs no measurement"
              : "name the cluster's \"gpu\"";
 }

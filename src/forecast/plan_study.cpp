@@ -449,9 +449,7 @@ ExpectedTime expected_time(const session::Session& session, const PlanStudy& stu
     time.trials = std::min(time.trials, study.looked_at() - study.counts.too_large + (session.baseline ? 1 : 0));
   }
   const auto trials = static_cast<double>(time.trials);
-  if (const auto* bench = std::get_if<runner::BenchSpec>(&session.runner)) {
-    time.trials_s = trials * (bench->warmup_s + bench->measure_s);
-  }
+  if (const auto stated = runner::trial_time(session.runner)) time.trials_s = trials * stated->total_s();
   if (runner::traits_of(session.runner).runs_programs) time.most_trials_s = trials * runner::timeout_s(session.runner);
   const auto limit = [&](double seconds) {
     for (std::optional<double>* of : {&time.trials_s, &time.most_trials_s}) {

@@ -57,8 +57,8 @@ AccelerateJob job_of(const Json& ds_config, const report::RunView& run) {
 // Decides by the workload or, if the model's sizes are unknown, by the recipe.
 bool trains_with_fsdp(const session::Session& session) {
   if (session.workload) return session.workload->framework == workload::Framework::kFsdp;
-  const auto* command = std::get_if<runner::CommandSpec>(&session.runner);
-  return command != nullptr && !command->recipe.empty() && jobs::find_recipe(command->recipe).framework == "fsdp";
+  const std::string recipe = runner::recipe_of(session.runner);
+  return !recipe.empty() && jobs::find_recipe(recipe).framework == "fsdp";
 }
 
 std::string precision_of(const session::Session& session) {

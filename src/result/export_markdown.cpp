@@ -89,8 +89,8 @@ std::string trials_line(const report::RunView& run) {
 
 std::string notes(const report::RunView& run) {
   std::string text;
-  if (runner::is<runner::SimulateSpec>(run.session.runner)) text += "The trials were simulated: nothing ran.\n";
-  if (runner::is<runner::ReplaySpec>(run.session.runner)) text += "The trials were looked up in a table.\n";
+  const char* const about_trials = runner::traits_of(run.session.runner).words.about_trials;
+  if (*about_trials != '\0') text += fmt::format("{}\n", about_trials);
   if (const std::optional<deepspeed::LossCheck> check = deepspeed::loss_check(run)) {
     text += fmt::format("{}{}\n", deepspeed::is_warning(*check) ? "**Warning:** " : "",
                         deepspeed::loss_check_sentence(*check));

@@ -49,10 +49,10 @@ std::string last_lines(const std::string& text) {
   return text.substr(begin + 1, end - begin - 1);
 }
 
-// Returns the sentence of the runner of DeepSpeed jobs; for an outcome without text it is only in this file.
+// Returns the runner's own sentence; for an outcome without text it is only in this file.
 std::string sentence_of(const report::RunView& run, const journal::Trial& trial) {
   const std::filesystem::path file = run.directory / "trials" / run::trial_folder(trial) / "result.json";
-  if (!runner::is<deepspeed::DeepSpeedSpec>(run.session.runner) || !has_text(file)) return "";
+  if (!runner::traits_of(run.session.runner).result_has_sentence || !has_text(file)) return "";
   const Json result = json_or_discarded(read_text(file));
   const bool there = result.is_object() && result.contains("sentence") && result["sentence"].is_string();
   return there ? result["sentence"].get<std::string>() : "";
@@ -80,12 +80,12 @@ std::string after_crash(const report::RunView& run, const journal::Trial& trial)
 }
 
 std::string after_bad_result(const session::Session& session) {
-  const auto* command = std::get_if<runner::CommandSpec>(&session.runner);
-  if (command != nullptr && !command->measure.metrics.empty()) {
+  const trial::MeasureSpec* measure = runner::measure_of(session.runner);
+  if (measure != nullptr && !measure->metrics.empty()) {
     return "see what the trial printed (stdout.log); krigtune measure shows what the session's /runner/measure finds "
            "in it";
   }
-  return fmt::format(fmt::runtime(runner::traits_of(session.runner).after_bad_result), session.objective.field);
+  return fmt::format(fmt::runtime(runner::traits_of(session.runner).words.after_bad_result), session.objective.field);
 }
 
 std::string after_failure(const report::RunView& run, const journal::Trial& trial, trial::FailureReason reason) {
@@ -116,7 +116,8 @@ std::string after_failure(const report::RunView& run, const journal::Trial& tria
 
 // Returns advice for trials that ended like this one.
 std::string advice(const report::RunView& run, const journal::Trial& trial) {
-  if (runner::is<runner::ReplaySpec>(run.session.runner)) return "widen \"space\" or \"where\" of the session";
+  const char* const own = runner::traits_of(run.session.runner).words.after_failure;
+  if (*own != '\0') return own;
   if (const auto* failed = std::get_if<trial::Failed>(&*trial.outcome))
     return after_failure(run, trial, failed->reason);
   return report::memory_advice(run.session);

@@ -71,8 +71,7 @@ std::optional<std::string> ds_config_optimal(const report::RunView& run) {
 }
 
 std::optional<std::string> ds_config_beside_command(const report::RunView& run) {
-  const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
-  return command != nullptr && !command->recipe.empty() ? std::nullopt : ds_config_optimal(run);
+  return runner::recipe_of(run.session.runner).empty() ? ds_config_optimal(run) : std::nullopt;
 }
 
 // config_optimal.json and cmd_optimal.txt: the command that runs the recommended configuration like its trial, and the
@@ -83,19 +82,6 @@ constexpr const char* kResultFile = "result_optimal.json";  // written by the us
 
 std::filesystem::path in_directory(const report::RunView& run, const char* name) {
   return std::filesystem::absolute(run.directory / name).lexically_normal();
-}
-
-std::string command_of(const runner::BenchSpec& bench, const report::RunView& run) {
-  std::vector<std::string> words;
-  if (bench.launcher == runner::Launcher::kMpirun)
-    words = {"mpirun", "-np", std::to_string(run.session.cluster.ranks())};
-  words.insert(words.end(), {run.bench.string(), "--config", in_directory(run, kConfigFile).string(), "--json",
-                             "--warmup-s", number_text(bench.warmup_s), "--measure-s", number_text(bench.measure_s)});
-  if (bench.memory_limit_gib) {
-    words.emplace_back("--memory-limit");
-    words.push_back(number_text(*bench.memory_limit_gib));
-  }
-  return shell_line(words);
 }
 
 // The shell line starts the command like a trial: in its working directory and with its additions to the environment.
@@ -117,12 +103,12 @@ jobs::TrainingCommand optimal_command(const report::RunView& run) {
                                  .trial = run.answer.best->trial});
 }
 
-std::string command_of(const runner::CommandSpec& command, const report::RunView& run) {
+std::string line_of(const runner::CommandSpec& command, const report::RunView& run) {
   const jobs::TrainingCommand optimal = optimal_command(run);
   return in_shell(command.working_directory, optimal.environment, optimal.argv);
 }
 
-std::string command_of(const deepspeed::DeepSpeedSpec& spec, const report::RunView& run) {
+std::string line_of(const deepspeed::DeepSpeedSpec& spec, const report::RunView& run) {
   const deepspeed::DsUserJob job = deepspeed::ds_user_job(run.session).value();
   const std::string config =
       spec.config_as == deepspeed::DsConfigAs::kBase64
@@ -132,40 +118,30 @@ std::string command_of(const deepspeed::DeepSpeedSpec& spec, const report::RunVi
                   deepspeed::ds_command_of(job, run.answer.best->configuration, config));
 }
 
-// Returns the command of the runner; empty if it has none.
+// Returns the command that a trial starts; empty if it starts none.
 std::optional<std::string> command_line(const report::RunView& run) {
-  return std::visit(
-      [&](const auto& spec) -> std::optional<std::string> {
-        if constexpr (requires { command_of(spec, run); }) {
-          return command_of(spec, run);
-        } else {
-          return std::nullopt;
-        }
-      },
-      run.session.runner);
+  const runner::RunnerSpec& runner = run.session.runner;
+  const std::vector<std::string> bench =
+      runner::bench_command(runner, run.bench, in_directory(run, kConfigFile), run.session.cluster.ranks());
+  if (!bench.empty()) return shell_line(bench);
+  if (const runner::CommandSpec* command = runner::command_of(runner)) return line_of(*command, run);
+  if (const deepspeed::DeepSpeedSpec* job = runner::ds_job_of(runner)) return line_of(*job, run);
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<std::string> config_optimal(const report::RunView& run) {
+  if (!run.answer.best) return std::nullopt;
   const session::Session& session = run.session;
-  // The command of a DeepSpeed job reads ds_config_optimal.json instead.
-  const bool is_read =
-      !runner::is<runner::ReplaySpec>(session.runner) && !runner::is<deepspeed::DeepSpeedSpec>(session.runner);
-  if (!run.answer.best || !is_read) return std::nullopt;
-  Json json = space::to_json(run.answer.best->configuration);
-  if (runner::is<runner::BenchSpec>(session.runner)) {
-    json = {{"workload", workload::to_json(*session.workload)},
-            {"cluster", workload::to_json(session.cluster)},
-            {"memory", workload::to_json(session.memory)},
-            {"configuration", std::move(json)}};
-  }
-  return json.dump(2) + "\n";
+  const std::optional<Json> json = runner::config_of(session.runner, run.answer.best->configuration, session.workload,
+                                                     session.cluster, session.memory);
+  return json ? std::optional(json->dump(2) + "\n") : std::nullopt;
 }
 
 std::vector<std::string> write_optimal_job_files(const report::RunView& run) {
   std::vector<std::string> names;
-  if (!runner::is<runner::CommandSpec>(run.session.runner) || !run.answer.best) return names;
+  if (runner::command_of(run.session.runner) == nullptr || !run.answer.best) return names;
   for (const auto& [name, text] : optimal_command(run).files) {
     write_atomically(run.directory / name, text);
     names.push_back(name);

@@ -134,14 +134,11 @@ RecipeWords words_by_recipe(const jobs::Recipe& recipe, const std::vector<std::s
 }
 
 std::string translated_note(const report::RunView& run, const jobs::Recipe& recipe) {
-  const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
-  const bool is_measured = command != nullptr && command->recipe == recipe.name;
-  return is_measured ? "" : "; translated: no trial ran with this program";
+  return runner::recipe_of(run.session.runner) == recipe.name ? "" : "; translated: no trial ran with this program";
 }
 
 void require_known_names(const report::RunView& run, const char* format) {
-  const auto* command = std::get_if<runner::CommandSpec>(&run.session.runner);
-  if (run.session.workload || (command != nullptr && !command->recipe.empty())) return;
+  if (run.session.workload || !runner::recipe_of(run.session.runner).empty()) return;
   throw UserError(fmt::format("the session has no workload, so nobody knows what its parameters mean to {}", format),
                   "name its model under /workload, or export as csv");
 }

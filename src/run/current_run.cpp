@@ -23,10 +23,7 @@ namespace {
 constexpr double kLongestPauseS = 600.0;
 
 std::string machine_now(const session::Session& session, const RunOptions& options) {
-  if (runner::traits_of(session.runner).runs_programs) return options.machine;
-  const auto* spec = std::get_if<runner::SimulateSpec>(&session.runner);
-  if (spec == nullptr) return "";
-  return fmt::format("simulated: slowdown {}, seed {}", spec->today.slowdown, spec->today.seed.value_or(spec->seed));
+  return runner::traits_of(session.runner).runs_programs ? options.machine : runner::simulated_machine(session.runner);
 }
 
 const journal::Trial* last_of_tune(const search::History& history) {

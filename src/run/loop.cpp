@@ -365,7 +365,7 @@ RunResult run_session(const session::Session& session, const search::Candidates&
                       const trial::RunnerFactory& make_runner, const std::filesystem::path& directory,
                       const RunOptions& options, const Clock& clock, Observer& observer,
                       const std::atomic<bool>& stop) {
-  if (runner::is<runner::NoRunner>(session.runner)) {
+  if (runner::traits_of(session.runner).by_hand) {
     const std::string source = session.file.empty() ? "the session" : session.file.string();
     throw UserError(source + ": /runner: nobody runs the trials",
                     "add for example {\"kind\": \"command\", \"argv\": [...]}, or use krigtune ask and krigtune tell");

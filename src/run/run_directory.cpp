@@ -11,9 +11,9 @@
 #include "core/files.h"
 #include "core/json.h"
 #include "core/text.h"
-#include "deepspeed/job/ds_trial.h"
 #include "journal/lock.h"
 #include "run/earlier_run.h"
+#include "runner/begun_file.h"
 
 namespace krigtune::run {
 namespace {
@@ -62,20 +62,19 @@ Json search_part(const Json& record) {
 // Returns what a trial is and how it is measured.
 Json measured_part(Json record) {
   normalise_space(record);
-  const Json runner = record.value("runner", Json::object());
+  const trial::RunnerTraits traits = runner::traits_of_block(record.value("runner", Json::object()));
   for (const char* key : {"schema_version", "krigtune_version", "budget", "strategy", "seed", "grid", "stagewise",
                           kMachine, kGpus, kWarmStart}) {
     record.erase(key);
   }
   record.erase("executor");  // it only says where trials run
-  // For real trials it only says which ones are worth a try.
-  if (runner.value("kind", "") != "simulate") record.erase(kMemory);
+  // It decides what fits on the virtual clock; of other trials it only says which ones are worth a try.
+  if (!traits.only_what_is_modelled || traits.runs_programs) record.erase(kMemory);
   for (const char* key : {"assumed", "not_modelled", "also_not_modelled"}) {  // of predictions
     if (record.contains("workload")) record["workload"].erase(key);
   }
   // Of a user's own program, whose parameters are only predicted with. They may be counted otherwise next time.
-  const std::string kind = runner.value("kind", "");
-  const bool is_predicted_only = kind == "command" || kind == "deepspeed";
+  const bool is_predicted_only = traits.runs_programs && !traits.only_what_is_modelled;
   if (is_predicted_only && record.contains("workload") && record["workload"].contains("model"))
     record["workload"]["model"].erase("others");
   for (const char* key : {"run_noise", "unit"}) {
@@ -200,20 +199,8 @@ RunRecord load_run(const std::filesystem::path& directory) {
   record.session = session::read_session(json, source, std::filesystem::absolute(directory));
   record.session.file = session_path(directory);
   record.session.cluster.measured = machine;
-  recall_ds_config(record.session, directory);
+  runner::recall_begun_file(record.session.runner, directory);
   return record;
-}
-
-bool recall_ds_config(session::Session& session, const std::filesystem::path& directory) {
-  auto* spec = std::get_if<deepspeed::DeepSpeedSpec>(&session.runner);
-  if (spec == nullptr) return true;
-  const std::filesystem::path begun = deepspeed::begun_ds_config_path(directory);
-  std::error_code error;
-  const bool is_begun = !directory.empty() && std::filesystem::exists(begun, error);
-  const std::filesystem::path& source = is_begun ? begun : spec->ds_config;
-  // If neither file exists, the code that needs it reports the error.
-  if (std::filesystem::exists(source, error)) spec->ds_config_text = read_text(source);
-  return !deepspeed::has_changed_since(*spec);
 }
 
 namespace {
@@ -235,11 +222,7 @@ bool contains_a_secret(const Json& record) {
 
 void write_run_record(const std::filesystem::path& directory, const session::Session& session,
                       const LoopOptions& options) {
-  const std::filesystem::path begun = deepspeed::begun_ds_config_path(directory);
-  const auto* spec = std::get_if<deepspeed::DeepSpeedSpec>(&session.runner);
-  if (spec != nullptr && !std::filesystem::exists(begun)) {
-    write_atomically(begun, spec->ds_config_text.empty() ? read_text(spec->ds_config) : spec->ds_config_text);
-  }
+  runner::keep_begun_file(session.runner, directory);
   const Json record = run_record(session, options);
   const std::string text = record.dump(2) + "\n";
   if (contains_a_secret(record)) {
@@ -326,12 +309,10 @@ std::string differences_text(const Json& before, const Json& now, bool* in_how_i
   return join(differences, ", ") + (more > 0 ? fmt::format(" (and {} more)", more) : "");
 }
 
-// The copy of the user's ds_config.json is not in session.json.
-std::string ds_config_change(const std::filesystem::path& directory, const session::Session& session) {
-  const auto* spec = std::get_if<deepspeed::DeepSpeedSpec>(&session.runner);
-  const std::filesystem::path begun = deepspeed::begun_ds_config_path(directory);
-  if (spec == nullptr || spec->ds_config_text.empty() || !std::filesystem::exists(begun)) return "";
-  return read_text(begun) == spec->ds_config_text ? "" : spec->ds_config.string() + " has changed";
+// The copy of the user's file is not in session.json.
+std::string begun_file_change(const std::filesystem::path& directory, const session::Session& session) {
+  if (!runner::begins_otherwise(session.runner, directory)) return "";
+  return runner::edited_file(session.runner)->string() + " has changed";
 }
 
 // Names only options that the command has.
@@ -377,7 +358,7 @@ SessionChange change_since_begun(const std::filesystem::path& directory, const s
   // Converts to text first, so that numbers are compared as they are written.
   const Json now = parse_json(run_record(session, options).dump(), "session");
   change.measured = differences_text(measured_part(before), measured_part(now), &change.in_how_it_measures);
-  if (const std::string file = ds_config_change(directory, session); !file.empty()) {
+  if (const std::string file = begun_file_change(directory, session); !file.empty()) {
     change.measured += (change.measured.empty() ? "" : ", ") + file;
     change.in_how_it_measures = true;
   }

@@ -38,11 +38,7 @@ std::optional<RecordedGpus> recorded_gpus(const std::filesystem::path& directory
 /// machine.
 nlohmann::ordered_json run_record(const session::Session& session, const LoopOptions& options);
 
-/// Makes the session of a DeepSpeed job use the user's ds_config.json as it was when the directory was begun, or its
-/// present state if nothing was begun or the directory is "". Returns false if the file has changed since.
-bool recall_ds_config(session::Session& session, const std::filesystem::path& directory);
-
-/// Writes session.json and, for a DeepSpeed job, a copy of the user's ds_config.json if there is none yet.
+/// Writes session.json and, if trials edit a file of the user, a copy of it if there is none yet (runner/begun_file.h).
 void write_run_record(const std::filesystem::path& directory, const session::Session& session,
                       const LoopOptions& options);
 

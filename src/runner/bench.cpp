@@ -245,20 +245,12 @@ class BenchRunner final : public trial::Runner {
 
   trial::ProcessSpec prepare(const space::Configuration& configuration, const trial::TrialFiles& files,
                              bool adopted) const {
-    const Json config = {{"workload", workload::to_json(job_.workload)},
-                         {"cluster", workload::to_json(job_.cluster)},
-                         {"memory", workload::to_json(job_.memory)},
-                         {"configuration", space::to_json(configuration)}};
+    const Json config = bench_config(job_.workload, job_.cluster, job_.memory, configuration);
     const BenchSpec& bench = job_.spec;
     trial::ProcessSpec spec;
-    if (bench.launcher == Launcher::kMpirun) launch_by_mpirun(spec);
-    spec.argv.insert(spec.argv.end(),
-                     {job_.program.string(), "--config", files.config().string(), "--json", "--warmup-s",
-                      number_text(bench.warmup_s), "--measure-s", number_text(bench.measure_s), "--heartbeat",
-                      heartbeat(files).string(), "--hang-s", number_text(bench.hang_s)});
-    if (bench.memory_limit_gib) {
-      spec.argv.insert(spec.argv.end(), {"--memory-limit", number_text(*bench.memory_limit_gib)});
-    }
+    if (bench.launcher == Launcher::kMpirun) spec.environment = mpirun_environment();
+    spec.argv = bench.words(job_.program, files.config(), job_.cluster.ranks(),
+                            {"--heartbeat", heartbeat(files).string(), "--hang-s", number_text(bench.hang_s)});
     // The token connects the ranks of this trial and keeps other processes out.
     spec.environment.emplace_back(kTokenVariable, new_token());
     trial::write_inputs(files, config, spec, adopted);
@@ -280,12 +272,11 @@ class BenchRunner final : public trial::Runner {
   }
 
   // Variables configure Open MPI, so the command also works with the mpirun of another MPI.
-  void launch_by_mpirun(trial::ProcessSpec& spec) const {
-    spec.argv = {"mpirun", "-np", std::to_string(job_.cluster.ranks())};
-    spec.environment = {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},      // there may be more ranks than cores
-                        {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // a rank has several threads
-                        {"OMPI_ALLOW_RUN_AS_ROOT", "1"},                 // in a container root is the only user
-                        {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+  static trial::Environment mpirun_environment() {
+    return {{"OMPI_MCA_rmaps_base_oversubscribe", "1"},      // there may be more ranks than cores
+            {"OMPI_MCA_hwloc_base_binding_policy", "none"},  // a rank has several threads
+            {"OMPI_ALLOW_RUN_AS_ROOT", "1"},                 // in a container root is the only user
+            {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
   }
 
   BenchJob job_;
@@ -326,8 +317,36 @@ Block<BenchSpec> bench_block(const std::filesystem::path& /*base_dir*/) {
 
 }  // namespace
 
+std::optional<std::vector<std::string>> BenchSpec::measured_names() const {
+  return std::vector<std::string>{"process_peak_bytes", "loss_last"};
+}
+
+std::vector<std::string> BenchSpec::words(const std::filesystem::path& program, const std::filesystem::path& config,
+                                          std::int64_t ranks, const std::vector<std::string>& more) const {
+  std::vector<std::string> words;
+  if (launcher == Launcher::kMpirun) words = {"mpirun", "-np", std::to_string(ranks)};
+  words.insert(words.end(), {program.string(), "--config", config.string(), "--json", "--warmup-s",
+                             number_text(warmup_s), "--measure-s", number_text(measure_s)});
+  words.insert(words.end(), more.begin(), more.end());
+  if (memory_limit_gib) words.insert(words.end(), {"--memory-limit", number_text(*memory_limit_gib)});
+  return words;
+}
+
+Json bench_config(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                  const workload::MemorySpec& memory, const space::Configuration& configuration) {
+  return {{"workload", workload::to_json(workload)},
+          {"cluster", workload::to_json(cluster)},
+          {"memory", workload::to_json(memory)},
+          {"configuration", space::to_json(configuration)}};
+}
+
 trial::RunnerEntry<BenchSpec> BenchSpec::entry() {
-  return {{.name = "bench", .runs_programs = true, .only_what_is_modelled = true, .has_our_fields = true},
+  return {{.name = "bench",
+           .runs_programs = true,
+           .only_what_is_modelled = true,
+           .trains_our_step = true,
+           .has_our_fields = true,
+           .words = {.trainer = "krigtune-bench"}},
           bench_block,
           [](const BenchSpec& spec, const trial::RunnerJob& job) {
             return make_bench_runner(

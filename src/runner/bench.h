@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/json.h"
 #include "trial/outcome.h"
@@ -44,6 +45,11 @@ enum class Launcher { kThreads, kMpirun };
 /// krigtune-bench.
 struct BenchSpec {
   static trial::RunnerEntry<BenchSpec> entry();
+  trial::TrialTime trial_time() const { return {warmup_s, measure_s}; }
+  std::optional<std::vector<std::string>> measured_names() const;  ///< beside those of krigtune (trial/outcome.h)
+  /// Returns the command that measures the configuration in the file `config`; `more`: its options for a trial.
+  std::vector<std::string> words(const std::filesystem::path& program, const std::filesystem::path& config,
+                                 std::int64_t ranks, const std::vector<std::string>& more = {}) const;
 
   double warmup_s = 2.0;
   double measure_s = 10.0;
@@ -53,6 +59,10 @@ struct BenchSpec {
   bool early_end = true;  ///< a trial that is certainly worse than the best so far is ended early
   double hang_s = 60.0;   ///< a trial without a step for this long has hung; long timeouts allow for long steps
 };
+
+/// Returns what krigtune-bench reads with --config.
+Json bench_config(const workload::Workload& workload, const workload::ClusterSpec& cluster,
+                  const workload::MemorySpec& memory, const space::Configuration& configuration);
 
 /// What a bench trial needs in addition to the configuration. Copied.
 struct BenchJob {

@@ -244,10 +244,20 @@ void check_command(const CommandSpec& spec, const space::Space& space,
 
 }  // namespace
 
+std::optional<std::vector<std::string>> CommandSpec::measured_names() const {
+  if (measure.metrics.empty()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const trial::Measure& one : measure.metrics) names.push_back(one.name);
+  return names;
+}
+
 trial::RunnerEntry<CommandSpec> CommandSpec::entry() {
   return {{.name = "command",
            .runs_programs = true,
-           .after_bad_result = R"(the program must write {{"{}": NUMBER}} to the file that it is given as {{result}})"},
+           .starts_a_command = true,
+           .words = {.how_to_measure = R"(add "{}" to the runner's "measure")",
+                     .after_bad_result =
+                         R"(the program must write {{"{}": NUMBER}} to the file that it is given as {{result}})"}},
           command_block,
           [](const CommandSpec& spec, const trial::RunnerJob& job) {
             return make_command_runner({spec, job.field, job.stop, job.space}, job.clock);

@@ -16,6 +16,7 @@ namespace krigtune::runner {
 /// A user's program, run as one process per trial.
 struct CommandSpec {
   static trial::RunnerEntry<CommandSpec> entry();
+  std::optional<std::vector<std::string>> measured_names() const;  ///< empty: what the program's result will name
 
   std::vector<std::string> argv;            ///< with placeholders (trial/placeholders.h); never a shell
   std::filesystem::path working_directory;  ///< absolute

@@ -348,8 +348,20 @@ Block<ReplaySpec> replay_block(const std::filesystem::path& base_dir) {
 
 }  // namespace
 
+std::optional<std::vector<std::string>> ReplaySpec::measured_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, column] : metrics) names.push_back(name);
+  return names;
+}
+
 trial::RunnerEntry<ReplaySpec> ReplaySpec::entry() {
-  return {{.name = "replay", .has_our_units = false},
+  return {{.name = "replay",
+           .reads_config = false,
+           .has_our_units = false,
+           .words = {.trials_are = "looked up",
+                     .about_trials = "The trials were looked up in a table.",
+                     .how_to_measure = R"(add "metrics": {{"{}": "COLUMN"}} to the runner, with the table's column)",
+                     .after_failure = "widen \"space\" or \"where\" of the session"}},
           replay_block,
           [](const ReplaySpec& /*spec*/, const trial::RunnerJob& job) { return make_replay_runner(*job.table); }};
 }

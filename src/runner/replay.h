@@ -20,6 +20,8 @@ struct TableColumn {
 /// A measured table that replaces trials.
 struct ReplaySpec {
   static trial::RunnerEntry<ReplaySpec> entry();
+  std::optional<std::vector<std::string>> measured_names() const;  ///< beside the value
+  bool repeats_exactly() const { return repeats != Repeats::kCycle; }
 
   std::filesystem::path table;                               ///< absolute
   std::vector<std::pair<std::string, std::string>> where;    ///< column, value as text

@@ -270,8 +270,17 @@ Block<SimulateSpec> simulate_block(const std::filesystem::path& /*base_dir*/) {
 
 }  // namespace
 
+std::string SimulateSpec::machine() const {
+  return fmt::format("simulated: slowdown {}, seed {}", today.slowdown, today.seed.value_or(seed));
+}
+
 trial::RunnerEntry<SimulateSpec> SimulateSpec::entry() {
-  return {{.name = "simulate", .only_what_is_modelled = true, .has_our_fields = true},
+  return {{.name = "simulate",
+           .only_what_is_modelled = true,
+           .has_our_fields = true,
+           .words = {.trainer = "the virtual clock",
+                     .trials_are = "simulated",
+                     .about_trials = "The trials were simulated: nothing ran."}},
           simulate_block,
           [](const SimulateSpec& spec, const trial::RunnerJob& job) {
             return make_simulate_runner({job.workload.value(), job.cluster, job.memory, job.space, spec});

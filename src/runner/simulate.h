@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "trial/runner.h"
 
@@ -10,6 +11,7 @@ namespace krigtune::runner {
 /// Trials on the virtual clock, which take no real time.
 struct SimulateSpec {
   static trial::RunnerEntry<SimulateSpec> entry();
+  std::string machine() const;  ///< names the machine as it is today; on another one a new run begins (run/)
 
   // Standard deviations of logarithms.
   double noise = 0.02;             ///< of the step time, for each trial

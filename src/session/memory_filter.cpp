@@ -81,7 +81,7 @@ MemoryFilter::MemoryFilter(const Session& session) : impl_(std::make_unique<Impl
   if (session.memory.host_limit_gib) impl_->host_usable = from_gib(*session.memory.host_limit_gib);
   impl_->exact = cost::traits_of(session.workload->framework).exact_memory &&
                  session.memory.model == workload::MemoryModelKind::kKrigtune &&
-                 runner::is<runner::BenchSpec>(session.runner);
+                 runner::traits_of(session.runner).trains_our_step;
   impl_->strict = runner::traits_of(session.runner).only_what_is_modelled;
   const std::vector<std::string>& planned = schedule::planned_parameters();
   for (const auto& [name, value] : session.space.facts().fixed) {

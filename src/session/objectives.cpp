@@ -22,30 +22,9 @@ bool has_name(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Returns the names that the runner is known to measure beside the first objective. Empty: nobody knows before a trial
-// has run.
-std::vector<std::string> measured_names(const runner::RunnerSpec& spec) {
-  std::vector<std::string> names;
-  if (const auto* replay = std::get_if<runner::ReplaySpec>(&spec)) {
-    for (const auto& [name, column] : replay->metrics) names.push_back(name);
-    if (names.empty()) names.emplace_back();  // none at all
-  } else if (runner::traits_of(spec).has_our_fields) {
-    for (const trial::Metric& metric : trial::known_metrics()) {
-      if (metric.kind != trial::MetricKind::kGoodput) names.emplace_back(metric.field);
-    }
-    names.insert(names.end(), {trial::kPeakMemory, "exposed_comm_s"});
-    if (runner::is<runner::BenchSpec>(spec)) names.insert(names.end(), {"process_peak_bytes", "loss_last"});
-  } else if (const auto* command = std::get_if<runner::CommandSpec>(&spec)) {
-    for (const trial::Measure& measure : command->measure.metrics) names.push_back(measure.name);
-  }
-  return names;
-}
-
-std::string how_to_measure(const runner::RunnerSpec& spec, const std::string& field) {
-  if (runner::is<runner::ReplaySpec>(spec))
-    return fmt::format("add \"metrics\": {{\"{}\": \"COLUMN\"}} to the runner, with the table's column", field);
-  if (runner::is<runner::CommandSpec>(spec)) return fmt::format("add \"{}\" to the runner's \"measure\"", field);
-  std::vector<std::string> names = measured_names(spec);
+std::string how_to_measure(const trial::RunnerTraits& runner, std::vector<std::string> names,
+                           const std::string& field) {
+  if (*runner.words.how_to_measure != '\0') return fmt::format(fmt::runtime(runner.words.how_to_measure), field);
   for (std::string& name : names) {
     for (const trial::Metric& metric : trial::known_metrics()) {
       if (name == metric.field) name = std::string(metric.name);
@@ -55,12 +34,11 @@ std::string how_to_measure(const runner::RunnerSpec& spec, const std::string& fi
 }
 
 void check_measured(const Session& session, const Objective& objective, const JsonObject& block) {
-  const std::vector<std::string> names = measured_names(session.runner);
-  if (names.empty() || has_name(names, objective.field)) return;
-  block.fail(
-      "metric",
-      fmt::format("the runner {} does not measure '{}'", runner::traits_of(session.runner).name, objective.metric),
-      how_to_measure(session.runner, objective.field));
+  const std::optional<std::vector<std::string>> names = runner::measured_names(session.runner);
+  if (!names || has_name(*names, objective.field)) return;
+  const trial::RunnerTraits runner = runner::traits_of(session.runner);
+  block.fail("metric", fmt::format("the runner {} does not measure '{}'", runner.name, objective.metric),
+             how_to_measure(runner, *names, objective.field));
 }
 
 // Nothing says whether ratios or differences of a metric of the user's own matter. The end of a front is often near

@@ -38,11 +38,10 @@ void read_workload_side(Session& session, JsonObject& root, const std::filesyste
   if (session.workload) session.cluster.assumes_ranks = false;
 }
 
-// The default runner is krigtune-bench, which trains the workload; without a workload the user runs the trials.
 runner::RunnerSpec read_runner_or_default(const Session& session, JsonObject& root,
                                           const std::filesystem::path& base_dir) {
   if (const Json* block = root.find("runner")) return runner::read_runner(*block, root.source(), "/runner", base_dir);
-  return session.workload ? runner::RunnerSpec(runner::BenchSpec()) : runner::RunnerSpec(runner::NoRunner());
+  return runner::default_runner(session.workload.has_value());
 }
 
 void read_executor_block(Session& session, JsonObject& root, const std::filesystem::path& base_dir) {
@@ -57,23 +56,23 @@ void set_framework(Session& session, const JsonObject& root) {
   if (!session.workload) return;
   const JsonObject block(root.value().at("workload"), root.source(), "/workload");
   workload::Workload& workload = *session.workload;
-  const bool is_bench = runner::is<runner::BenchSpec>(session.runner);
+  const bool trains_our_step = runner::traits_of(session.runner).trains_our_step;
   if (!block.has("framework"))
-    workload.framework = is_bench ? workload::Framework::kKrigtune : workload::Framework::kDeepSpeed;
-  if (is_bench && workload.framework != workload::Framework::kKrigtune) {
+    workload.framework = trains_our_step ? workload::Framework::kKrigtune : workload::Framework::kDeepSpeed;
+  if (trains_our_step && workload.framework != workload::Framework::kKrigtune) {
     block.fail("framework", "the runner bench trains with krigtune-bench",
                "leave it out, or use another runner; \"dialect\" chooses the schedule");
   }
   if (!block.has("dialect")) workload.dialect = cost::traits_of(workload.framework).dialect;
-  if (is_bench && !workload.caveats.not_modelled.empty()) {
+  if (trains_our_step && !workload.caveats.not_modelled.empty()) {
     block.fail("model", fmt::format("krigtune-bench cannot train it: {}", workload.caveats.not_modelled.front()),
                "describe a model without that by its sizes, or use the runner command");
   }
-  if (const std::string part = workload::training_predicted_only(workload); is_bench && !part.empty()) {
+  if (const std::string part = workload::training_predicted_only(workload); trains_our_step && !part.empty()) {
     block.fail("training", fmt::format("krigtune-bench does not do that: {} can only be predicted", part),
                "leave it out, or train with the runner command");
   }
-  if (const std::string part = workload.model.predicted_only(); is_bench && !part.empty()) {
+  if (const std::string part = workload.model.predicted_only(); trains_our_step && !part.empty()) {
     block.fail("model", fmt::format("krigtune-bench does not train {}: they are predicted only", part),
                "leave them out, or use another runner");
   }
@@ -84,8 +83,7 @@ void set_table(Session& session) {
   std::vector<std::string> names;
   for (const space::Parameter& parameter : session.space.parameters()) names.push_back(parameter.name);
   session.table =
-      std::make_shared<const runner::ReplayTable>(std::get<runner::ReplaySpec>(session.runner), names,
-                                                  session.objective.reported_field(), session.objective.maximize);
+      runner::read_table(session.runner, names, session.objective.reported_field(), session.objective.maximize);
   session.space.restrict_to(
       [table = session.table](const space::Configuration& configuration) { return table->contains(configuration); });
 }
@@ -158,7 +156,7 @@ void say_what_is_left_out(Session& session) {
   session.warnings.push_back(fmt::format("predictions of memory and time leave out {}", join(unknown, ", ")));
 }
 
-void prepare_replay(Session& session, const JsonObject& root) {
+void prepare_table(Session& session, const JsonObject& root) {
   for (const space::Parameter& parameter : session.space.parameters()) {
     if (!parameter.continuous()) continue;
     root.fail("space/" + parameter.name, "a table has no row for every real number", "list the table's values");
@@ -168,7 +166,7 @@ void prepare_replay(Session& session, const JsonObject& root) {
   if (session.space.is_empty()) {
     root.fail("runner/table",
               fmt::format("no row of {} is a configuration of the space",
-                          std::get<runner::ReplaySpec>(session.runner).table.filename().string()),
+                          runner::table_file(session.runner)->filename().string()),
               "compare \"space\" and \"columns\" with the table's columns and values");
   }
   if (!session.workload || !is_modelled(session)) return;
@@ -176,14 +174,23 @@ void prepare_replay(Session& session, const JsonObject& root) {
   say_what_is_left_out(session);
 }
 
-void prepare_simulate(Session& session, const JsonObject& root) {
-  if (!session.workload) root.fail("workload", "is missing: the runner simulate predicts it", "add it");
-  if (!session.cluster.device || !session.cluster.network) {  // trials on this machine itself are real
-    root.fail("cluster/gpu", "the runner simulate must know how fast the machine is", "name a GPU, as h100-80gb");
+// Of a step of krigtune's own, on the machine or on the virtual clock.
+void prepare_modelled(Session& session, const JsonObject& root) {
+  const trial::RunnerTraits traits = runner::traits_of(session.runner);
+  if (!session.workload) {
+    const char* does = traits.trains_our_step ? "trains" : "predicts";
+    root.fail("workload", fmt::format("is missing: the runner {} {} it", traits.name, does), "add it");
+  }
+  const bool knows_speed = session.cluster.device && session.cluster.network;
+  if (!traits.runs_programs && !knows_speed) {  // trials on this machine itself are real
+    root.fail("cluster/gpu", fmt::format("the runner {} must know how fast the machine is", traits.name),
+              "name a GPU, as h100-80gb");
   }
   keep_planned_values(session, root);
   refuse_empty_space(session.space, root);
-  set_usable_memory(session);
+  if (!traits.trains_our_step) return set_usable_memory(session);
+  // The plan is exact to the byte, so nothing is reserved.
+  session.usable_per_rank = workload::memory_limit_per_rank(session.memory, session.cluster);
 }
 
 // A user's program may support more parameters than the models.
@@ -195,18 +202,9 @@ void prepare_program(Session& session, const JsonObject& root) {
   say_what_is_left_out(session);
 }
 
-void prepare_bench(Session& session, const JsonObject& root) {
-  if (!session.workload) root.fail("workload", "is missing: the runner bench trains it", "add it");
-  keep_planned_values(session, root);
-  refuse_empty_space(session.space, root);
-  // The plan is exact to the byte, so nothing is reserved.
-  session.usable_per_rank = workload::memory_limit_per_rank(session.memory, session.cluster);
-}
-
 void prepare(Session& session, const JsonObject& root) {
-  if (runner::is<runner::ReplaySpec>(session.runner)) return prepare_replay(session, root);
-  if (runner::is<runner::BenchSpec>(session.runner)) return prepare_bench(session, root);
-  if (runner::is<runner::SimulateSpec>(session.runner)) return prepare_simulate(session, root);
+  if (runner::table_file(session.runner) != nullptr) return prepare_table(session, root);
+  if (runner::traits_of(session.runner).only_what_is_modelled) return prepare_modelled(session, root);
   prepare_program(session, root);
 }
 

@@ -76,7 +76,7 @@ void check_derived(const space::Configuration& given, const space::Configuration
 
 // krigtune-bench supports less than the models predict.
 void check_modelled(const Session& session, const workload::Workload& workload, const space::Configuration& point) {
-  if (runner::is<runner::BenchSpec>(session.runner)) return schedule::check_knobs(workload, session.cluster, point);
+  if (runner::traits_of(session.runner).trains_our_step) return schedule::check_knobs(workload, session.cluster, point);
   schedule::check_model(workload);
   schedule::read_knobs(workload, session.cluster, point);
 }
@@ -155,7 +155,7 @@ void read_baseline(Session& session, JsonObject& root) {
   const Json* json = root.find("baseline");
   const bool is_null = json == nullptr && root.value().contains("baseline");
   if (is_null) return;
-  if (runner::is<runner::ReplaySpec>(session.runner)) {
+  if (runner::table_file(session.runner) != nullptr) {
     if (json != nullptr)
       session.warnings.push_back("no baseline is run with the runner replay: \"baseline\" is ignored");
     return;
@@ -248,11 +248,11 @@ void add_constraint_of_sequences(Session& session) {
 
 // Collectives on an emulated network or on the virtual clock are not NCCL's.
 bool may_use_nccl(const Session& session) {
-  return runner::is<runner::BenchSpec>(session.runner) && !session.cluster.emulated_network;
+  return runner::traits_of(session.runner).trains_our_step && !session.cluster.emulated_network;
 }
 
 void keep_planned_values(Session& session, const JsonObject& root) {
-  const char* const who = runner::is<runner::BenchSpec>(session.runner) ? "krigtune-bench" : "the virtual clock";
+  const char* const who = runner::traits_of(session.runner).words.trainer;
   for (const std::string& name : unplanned_parameters(session.space)) {
     const space::WellKnownParameter* known = space::find_well_known(name);
     if (known != nullptr && known->modelling == space::Modelling::kExecuted && may_use_nccl(session)) continue;

@@ -45,15 +45,12 @@ bool may_reach(const Session& session, const char* name, double least) {
 }
 
 workload::Variables variables_of(const Session& session) {
-  const auto of_command = [](const auto& spec) {
-    workload::Variables variables;
-    if (!spec.argv.empty()) variables = jobs::variables_of(jobs::read_command(spec.argv));
-    variables.insert(variables.end(), spec.environment.begin(), spec.environment.end());
-    return variables;
-  };
-  if (const auto* command = std::get_if<runner::CommandSpec>(&session.runner)) return of_command(*command);
-  if (const auto* job = std::get_if<deepspeed::DeepSpeedSpec>(&session.runner)) return of_command(*job);
-  return {};
+  const std::optional<runner::UsersProgram> program = runner::users_program(session.runner);
+  if (!program) return {};
+  workload::Variables variables;
+  if (!program->argv.empty()) variables = jobs::variables_of(jobs::read_command(program->argv));
+  variables.insert(variables.end(), program->environment.begin(), program->environment.end());
+  return variables;
 }
 
 bool offloads_update(const Session& session) { return may_be(session, space::kOffloadOptimizer, std::string("cpu")); }
@@ -129,7 +126,7 @@ void add_experts(const Session& session, workload::Caveats& caveats) {
                        caveats.not_modelled);
   }
   if (may_reach(session, space::kExpertParallel, 1.0)) return;
-  if (schedule::predicts_expert_ranks(workload) && !runner::is<runner::CommandSpec>(session.runner)) {
+  if (schedule::predicts_expert_ranks(workload) && !runner::traits_of(session.runner).starts_a_command) {
     workload::add_once(
         "experts that are spread over ranks, if they are: say expert_parallel; less memory, and an "
         "exchange of tokens",
@@ -239,7 +236,7 @@ void add_context(const Session& session, workload::Caveats& caveats) {
 }  // namespace
 
 void add_caveats(Session& session) {
-  if (!session.workload || runner::is<runner::BenchSpec>(session.runner)) return;
+  if (!session.workload || runner::traits_of(session.runner).trains_our_step) return;
   workload::Caveats& caveats = session.workload->caveats;
   add_context(session, caveats);
   add_pipeline(session, caveats);

@@ -54,7 +54,20 @@ class Runner {
 /// Makes one runner for each concurrent user. May be called from several threads.
 using RunnerFactory = std::function<std::unique_ptr<Runner>()>;
 
-/// The properties of a runner for the rest of krigtune; code that needs more uses its settings.
+/// What a runner has others say about it. "": nothing of its own.
+struct RunnerWords {
+  const char* trainer = "";       ///< who takes the steps, as a refused parameter names it: "krigtune-bench"
+  const char* trials_are = "";    ///< how outcomes come about if nothing runs: "simulated"
+  const char* about_trials = "";  ///< the sentence beside results of trials that did not run
+  /// How a session lets it measure {}; "": the session can only name what it measures anyway.
+  const char* how_to_measure = "";
+  const char* after_failure = "";  ///< advice after any failure; "": the advice depends on the reason
+  /// Advice after a bad result; {} is replaced by the required field.
+  const char* after_bad_result = "the result needs a number named '{}'";
+};
+
+/// The properties of a runner for the rest of krigtune, which never asks which runner it is. What depends on the
+/// settings is asked in runner/runner.h.
 struct RunnerTraits {
   const char* name = "";  ///< "kind" in the session
   /// A trial is a program on this machine: it takes time, obeys a limit, writes files, and is as fast as the machine.
@@ -62,11 +75,25 @@ struct RunnerTraits {
   /// It trains with krigtune's own step, so settings that the models do not know are refused; a user's program may
   /// support more than the models.
   bool only_what_is_modelled = false;
-  bool has_our_fields = false;   ///< its results name metrics like krigtune-bench; otherwise like the session
-  bool has_our_units = true;     ///< false: only the source knows the unit of a value
+  /// A trial trains that step on the machine (krigtune-bench), which the plan describes operation by operation and to
+  /// the byte; a framework cannot be chosen.
+  bool trains_our_step = false;
+  bool by_hand = false;  ///< the user runs the trials
+  /// A trial starts the command under the key "argv", whose words say how the job is divided among the ranks.
+  bool starts_a_command = false;
+  bool reads_config = true;          ///< a trial reads its configuration from a JSON file of krigtune
+  bool result_has_sentence = false;  ///< a trial's result.json says in a "sentence" how it ended
+  bool has_our_fields = false;       ///< its results name metrics like krigtune-bench; otherwise like the session
+  bool has_our_units = true;         ///< false: only the source knows the unit of a value
   bool takes_all_ranks = false;  ///< each trial starts all ranks of the cluster, whatever part of the machine it has
-  /// Advice after a bad result; {} is replaced by the required field.
-  const char* after_bad_result = "the result needs a number named '{}'";
+  RunnerWords words = {};
+};
+
+/// The time that a trial takes by its settings, without starting and ending.
+struct TrialTime {
+  double warmup_s = 0.0;
+  double measure_s = 0.0;
+  double total_s() const { return warmup_s + measure_s; }
 };
 
 /// What runners need in addition to their settings. Everything that it points to must outlive the runner.

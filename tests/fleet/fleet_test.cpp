@@ -174,6 +174,24 @@ TEST(Choice, WithoutPricesTheFewestGpuHoursAreTaken) {
   EXPECT_EQ(choice.in_time, 0U);
 }
 
+// docs/session.md: "default: krigtune, which is krigtune-bench, with the runner bench; otherwise deepspeed".
+TEST(Fleet, PlansTheFrameworkOfTheSessionsOwnRunner) {
+  const auto framework_with = [](const std::optional<Json>& runner) {
+    Json json = parse_json(kSession, "s");
+    json["workload"].erase("framework");
+    json.erase("runner");
+    if (runner) json["runner"] = *runner;
+    const workload::ClusterSpec cluster = workload::read_cluster(json["cluster"], "s", "/cluster", ".");
+    return fleet::session_on({json, "s", "."}, cluster).workload->framework;
+  };
+  EXPECT_EQ(framework_with(std::nullopt), workload::Framework::kKrigtune);
+  EXPECT_EQ(framework_with(Json{{"kind", "bench"}}), workload::Framework::kKrigtune);
+  EXPECT_EQ(framework_with(Json{{"kind", nullptr}}), workload::Framework::kKrigtune) << "null: the default";
+  EXPECT_EQ(framework_with(Json::object()), workload::Framework::kKrigtune);
+  EXPECT_EQ(framework_with(Json{{"kind", "none"}}), workload::Framework::kDeepSpeed);
+  EXPECT_EQ(framework_with(Json{{"kind", "command"}}), workload::Framework::kDeepSpeed);
+}
+
 TEST(Choice, OfNothingIsNothing) {
   fleet::Fleet fleet;
   fleet.plans.emplace_back();

@@ -376,9 +376,11 @@ Block<DeepSpeedSpec> deepspeed_block(const std::filesystem::path& base_dir) {
 trial::RunnerEntry<DeepSpeedSpec> DeepSpeedSpec::entry() {
   return {{.name = "deepspeed",
            .runs_programs = true,
+           .reads_config = false,
+           .result_has_sentence = true,
            .has_our_fields = true,
            .takes_all_ranks = true,
-           .after_bad_result = "let the script train longer, or lower /runner/measure_steps of the session"},
+           .words = {.after_bad_result = "let the script train longer, or lower /runner/measure_steps of the session"}},
           deepspeed_block,
           [](const DeepSpeedSpec& spec, const trial::RunnerJob& job) {
             const DsCommand command = read_ds_command(spec.argv);

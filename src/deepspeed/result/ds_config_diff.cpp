@@ -105,7 +105,7 @@ class Diff {
 
 DsRemarks remarks_of(const report::RunView& run) {
   DsRemarks remarks;
-  const auto& job = std::get<DeepSpeedSpec>(run.session.runner);
+  const DeepSpeedSpec& job = *runner::ds_job_of(run.session.runner);
   if (has_changed_since(job)) {
     remarks.warnings.push_back(
         fmt::format("{} has changed since the session began; all of this is about what it said "

@@ -12,7 +12,7 @@
 namespace krigtune::deepspeed {
 
 std::optional<DsUserJob> ds_user_job(const session::Session& session) {
-  const auto* spec = std::get_if<DeepSpeedSpec>(&session.runner);
+  const DeepSpeedSpec* spec = runner::ds_job_of(session.runner);
   if (spec == nullptr) return std::nullopt;
   return DsUserJob{begun_ds_config(*spec), spec->ds_config.filename().string(), spec->argv, spec->arg_mappings,
                    session.cluster.ranks()};
@@ -93,7 +93,7 @@ std::optional<Advice> advice_of_job(const session::Session& session, const space
 std::optional<Advice> advice_of(const report::RunView& run) {
   if (!run.answer.best) return std::nullopt;
   const bool by_noise = run.session.objective.gradient_noise.has_value();
-  if (runner::is<DeepSpeedSpec>(run.session.runner) && !by_noise) {
+  if (runner::ds_job_of(run.session.runner) != nullptr && !by_noise) {
     return advice_of_job(run.session, run.answer.best->configuration);
   }
   const auto rules = forecast::learning_rate_advice(run.session, run.answer.best->configuration);

@@ -112,15 +112,15 @@ std::string unknown_change(const runner::CommandSpec& command, const search::Cha
 }
 
 LossCheck check_of_command(const report::RunView& run, const journal::Trial& reference, const journal::Trial& best) {
-  const std::string other = unknown_change(std::get<runner::CommandSpec>(run.session.runner), run.answer.best->changes);
+  const std::string other = unknown_change(*runner::command_of(run.session.runner), run.answer.best->changes);
   if (!other.empty()) return unknown(fmt::format("'{}' differs, which may change what is learned", other));
   return compare_losses(losses_of(run, reference, "measured.json"), losses_of(run, best, "measured.json"),
                         same_data(reference.proposal.configuration, best.proposal.configuration));
 }
 
 bool measures_losses(const session::Session& session) {
-  const auto* command = std::get_if<runner::CommandSpec>(&session.runner);
-  return command != nullptr && command->measure.find(trial::kLoss) != nullptr;
+  const trial::MeasureSpec* spec = runner::measure_of(session.runner);
+  return spec != nullptr && spec->find(trial::kLoss) != nullptr;
 }
 
 // Returns "step 3", or "loss 3" if the script prints only every tenth.

@@ -86,7 +86,7 @@ class ModelQuestion {
 
  private:
   DsModelAnswer launch(const std::optional<std::int64_t>& micro_batch) const {
-    DsModelRun run{std::get<DeepSpeedSpec>(session_.runner), session_.cluster.ranks(), {}, answers_directory(request_)};
+    DsModelRun run{*runner::ds_job_of(session_.runner), session_.cluster.ranks(), {}, answers_directory(request_)};
     run.configuration.set(space::kZeroStage, own_stage_);
     if (micro_batch) run.configuration.set(space::kMicroBatch, *micro_batch);
     run.dir /= micro_batch ? fmt::format("stage_{}_micro_batch_{}", own_stage_, *micro_batch)
@@ -176,7 +176,7 @@ Json try_to_split(const DsSessionInputs& inputs, const DsSession& made, const st
   const session::Session session = session::read_session(made.json, inputs.ds_config.string(), inputs.directory);
   make_writable_directory(trial_dir);
   DeepSpeedJob job;
-  job.spec = std::get<DeepSpeedSpec>(session.runner);
+  job.spec = *runner::ds_job_of(session.runner);
   job.metric = session.objective.reported_field();
   job.ranks = session.cluster.ranks();
   const auto runner = make_deepspeed_runner(std::move(job), clock);

@@ -48,7 +48,7 @@ std::optional<space::Configuration> before_of(const report::RunView& run) {
 class JobChanges {
  public:
   JobChanges(const report::RunView& run, const space::Configuration& before) : run_(run), before_(before) {
-    for (const runner::JobFlag& flag : std::get<runner::CommandSpec>(run.session.runner).job.flags) {
+    for (const runner::JobFlag& flag : runner::command_of(run.session.runner)->job.flags) {
       for (const auto& entry : flag.words) {
         if (entry.words.size() == 1) switches_.push_back(entry.words.front());
       }
@@ -87,7 +87,7 @@ class JobChanges {
   // user's own. Empty if there is no such trial, because its places depend on other changes too.
   std::vector<SaidPlace> places_of_trial(const space::Configuration& configuration) const {
     try {
-      const runner::JobCommand command(std::get<runner::CommandSpec>(run_.session.runner), run_.session.space);
+      const runner::JobCommand command(*runner::command_of(run_.session.runner), run_.session.space);
       const TrainingPlace at = place();
       const runner::JobCommand::Start start = command.start(configuration, {.dir = at.directory.string(),
                                                                             .config = at.config.string(),
@@ -195,7 +195,7 @@ std::vector<SaidPlace> said_places(const TrainingCommand& command, const std::ve
 }
 
 std::optional<std::string> changes_of_job(const report::RunView& run) {
-  if (!run.answer.best || !runner::is<runner::CommandSpec>(run.session.runner)) return std::nullopt;
+  if (!run.answer.best || runner::command_of(run.session.runner) == nullptr) return std::nullopt;
   const std::optional<space::Configuration> before = before_of(run);
   if (!before) return std::nullopt;
   report::ChangesPage page;

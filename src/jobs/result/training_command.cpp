@@ -120,7 +120,7 @@ bool is_by_recipe(const runner::CommandSpec& spec) { return !spec.recipe.empty()
 
 TrainingCommand training_command(const session::Session& session, const space::Configuration& configuration,
                                  const TrainingPlace& place) {
-  const auto& spec = std::get<runner::CommandSpec>(session.runner);
+  const runner::CommandSpec& spec = *runner::command_of(session.runner);
   if (is_by_recipe(spec)) return by_recipe(spec, session, configuration, place);
   runner::JobCommand::Start start = started(spec, session, configuration, place);
   return {std::move(start.argv), std::move(start.environment), std::move(start.files)};
@@ -128,7 +128,7 @@ TrainingCommand training_command(const session::Session& session, const space::C
 
 TrainingCommand own_command(const session::Session& session, const space::Configuration& baseline,
                             const space::Configuration& best, const TrainingPlace& place) {
-  const auto& spec = std::get<runner::CommandSpec>(session.runner);
+  const runner::CommandSpec& spec = *runner::command_of(session.runner);
   if (!is_by_recipe(spec)) return training_command(session, baseline, place);
   const Recipe recipe = find_recipe(spec.recipe);
   TrainingCommand own = users_words(spec, recipe, session, baseline, place);

@@ -257,7 +257,7 @@ class SessionMaker {
   Json runner_of_session() {
     Json block = {{"kind", "command"}};
     if (!json_.contains("runner")) return block;
-    const bool is_command = json_["runner"].is_object() && json_["runner"].value("kind", "") == "command";
+    const bool is_command = runner::traits_of_block(json_["runner"]).starts_a_command;
     if (!is_command || json_["runner"].contains("argv")) {
       remarks_.push_back(fmt::format("{}: /runner{} is not used: trials run the command after --",
                                      request_.session.string(), is_command ? "/argv" : ""));

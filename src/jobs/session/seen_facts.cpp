@@ -130,7 +130,7 @@ JobRequest request_of_session(const Json& session, const JobRequest& surrounding
   const bool is_open = session.is_object() && !session.contains("workload") && !session.contains("cluster");
   if (!is_open || !session.contains("space") || !session.contains("runner")) return request;
   const Json& runner = session["runner"];
-  if (text_of_key(runner, "kind") != "command" || !runner.contains("argv")) return request;
+  if (!runner::traits_of_block(runner).starts_a_command || !runner.contains("argv")) return request;
   for (const Json& word : runner["argv"]) {
     if (!word.is_string()) return surroundings;  // its command is empty
     request.command.push_back(word.get<std::string>());

@@ -215,10 +215,10 @@ std::string note_on_ds_config(const RunFacts& facts) {
 
 std::string take_home(const RunFacts& facts) {
   const report::RunView& run = facts.run();
-  const bool is_bench = runner::is<runner::BenchSpec>(run.session.runner);
+  const bool trains_our_step = runner::traits_of(run.session.runner).trains_our_step;
   const std::optional<std::string> ds_config = result::ds_config_beside_command(run);
   return copied("ds-config", "Its ds_config.json", ds_config, ds_config ? note_on_ds_config(facts) : "") +
-         copied("command", is_bench ? "The command that measures it again" : "The command that trains with it",
+         copied("command", trains_our_step ? "The command that measures it again" : "The command that trains with it",
                 result::cmd_optimal(run));
 }
 

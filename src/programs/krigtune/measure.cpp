@@ -47,13 +47,13 @@ struct Wanted {
 
 void take_session(const std::filesystem::path& file, Wanted& wanted) {
   const session::Session session = session::load_session(file);
-  const auto* command = std::get_if<runner::CommandSpec>(&session.runner);
-  if (command == nullptr) {
+  const trial::MeasureSpec* spec = runner::measure_of(session.runner);
+  if (spec == nullptr) {
     throw UserError(
         fmt::format("{}: /runner/kind: only the runner 'command' measures by what a program prints", file.string()),
         "give --regex NAME=REGEX instead");
   }
-  wanted.spec = command->measure;
+  wanted.spec = *spec;
   wanted.facts = runner::measure_facts(session.space.facts(), {});
   wanted.objective = session.objective.field;
 }

@@ -430,23 +430,24 @@ void print_expected_time(const PlanText& text) {
   const forecast::ExpectedTime& time = text.answers.time;
   const std::string trials = trials_text(time.trials);
   text.out << "\nTime of the session\n";
-  if (const auto* bench = std::get_if<runner::BenchSpec>(&session.runner)) {
+  const trial::RunnerTraits traits = runner::traits_of(session.runner);
+  const std::optional<trial::TrialTime> stated = runner::trial_time(session.runner);
+  if (stated) {
     text.out << fmt::format("  about {}, {}: {} of at most {} each ({} warm-up, {} measurement){}\n",
                             duration_text(*time.trials_s), hours_text(session, *time.trials_s), trials,
-                            duration_text(bench->warmup_s + bench->measure_s), duration_text(bench->warmup_s),
-                            duration_text(bench->measure_s), report::emulated_note(session));
-  } else if (runner::traits_of(session.runner).runs_programs) {
+                            duration_text(stated->total_s()), duration_text(stated->warmup_s),
+                            duration_text(stated->measure_s), report::emulated_note(session));
+  } else if (traits.runs_programs) {
     text.out << fmt::format("  {} of your program, at most {} each: at most {}, {}\n", trials,
                             duration_text(runner::timeout_s(session.runner)), duration_text(*time.most_trials_s),
                             hours_text(session, *time.most_trials_s));
-  } else if (runner::is<runner::NoRunner>(session.runner)) {
+  } else if (traits.by_hand) {
     text.out << "  unknown: you run the trials yourself (krigtune ask, krigtune tell)\n";
   } else {
-    text.out << fmt::format("  {} at most, {}: nothing runs\n", trials,
-                            runner::is<runner::ReplaySpec>(session.runner) ? "looked up" : "simulated");
+    text.out << fmt::format("  {} at most, {}: nothing runs\n", trials, traits.words.trials_are);
     return;
   }
-  if (!runner::is<runner::BenchSpec>(session.runner)) print_steps(text);
+  if (!stated) print_steps(text);
   if (session.budget.hours) {
     text.out << fmt::format("  and no trial begins after {} hours\n", number_text(*session.budget.hours));
   }

@@ -111,7 +111,7 @@ bool is_in_hardware(const Context& context, session::Session& session) {
 
 void know_this_machine(const Context& context, session::Session& session, const std::filesystem::path& run_directory) {
   const bool is_wanted =
-      session.workload && runner::is<runner::BenchSpec>(session.runner) && session.cluster.is_local();
+      session.workload && runner::traits_of(session.runner).trains_our_step && session.cluster.is_local();
   if (!is_wanted || session.cluster.measured) return;
   const bool begun = !run_directory.empty() && std::filesystem::exists(run::session_path(run_directory));
   if (const engine::GpuProbe probe = engine::probe_gpus(); runs_on_gpus(context, session.cluster, probe)) {

@@ -12,7 +12,6 @@
 #include "core/files.h"
 #include "core/processor.h"
 #include "core/text.h"
-#include "deepspeed/job/ds_trial.h"
 #include "executor/executor.h"
 #include "executor/slurm.h"
 #include "journal/lock.h"
@@ -31,6 +30,7 @@
 #include "report/labels.h"
 #include "result/result_files.h"
 #include "run/tuner.h"
+#include "runner/begun_file.h"
 #include "runner/replay.h"
 
 namespace krigtune::cli {
@@ -271,16 +271,14 @@ void warn_of_memory(const Context& context, const Placing& placing, const run::P
   if (!warning.empty()) context.log.warning(warning);
 }
 
-// Trials of a directory that has results keep the DeepSpeed configuration with which it began.
+// Trials of a directory that has results keep the user's file with which it began.
 void recall_begun_file(const Context& context, session::Session& session, const std::filesystem::path& directory) {
-  if (!runner::is<deepspeed::DeepSpeedSpec>(session.runner)) return;
   const bool has_results = !directory.empty() && run::holds_results(directory);
-  if (run::recall_ds_config(session, has_results ? directory : std::filesystem::path())) return;
-  context.log.warning(
-      fmt::format("{} has changed since the session began: trials continue with its old content, {}; --fresh starts "
-                  "over with the new content",
-                  std::get<deepspeed::DeepSpeedSpec>(session.runner).ds_config.string(),
-                  deepspeed::begun_ds_config_path(directory).string()));
+  if (runner::recall_begun_file(session.runner, has_results ? directory : std::filesystem::path())) return;
+  context.log.warning(fmt::format(
+      "{} has changed since the session began: trials continue with its old content, {}; --fresh starts "
+      "over with the new content",
+      runner::edited_file(session.runner)->string(), runner::begun_file_in(session.runner, directory).string()));
 }
 
 void refuse_second_tune(const std::filesystem::path& directory) {
@@ -423,8 +421,8 @@ constexpr const char* kMeasuredWhileBusy =
 // The last value of a program that runs to its end, such as a validation loss, does not depend on how busy the machine
 // is.
 bool depends_on_time(const session::Session& session) {
-  const auto* command = std::get_if<runner::CommandSpec>(&session.runner);
-  const trial::Measure* measured = command == nullptr ? nullptr : command->measure.find(session.objective.field);
+  const trial::MeasureSpec* spec = runner::measure_of(session.runner);
+  const trial::Measure* measured = spec == nullptr ? nullptr : spec->find(session.objective.field);
   return measured == nullptr || measured->kind != trial::MeasureKind::kFinal;
 }
 

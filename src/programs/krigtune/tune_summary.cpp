@@ -24,6 +24,7 @@
 #include "report/trial_lines.h"
 #include "result/failure_story.h"
 #include "result/result_files.h"
+#include "runner/begun_file.h"
 #include "space/well_known.h"
 
 namespace krigtune::cli {
@@ -128,7 +129,7 @@ std::string best_lines(const report::RunView& run) {
   }
   if (const std::string raw = report::raw_best_sentence(session, answer); !raw.empty())
     text += "           " + raw + "\n";
-  if (runner::is<deepspeed::DeepSpeedSpec>(session.runner)) {
+  if (runner::edited_file(session.runner) != nullptr) {
     text += paragraph("changes", report::change_lines(session.objective, best.changes));
   }
   if (losses && !deepspeed::is_warning(*losses))

@@ -145,8 +145,7 @@ MeasuredConfigurations rows_of(const MeasuredConfigurations& measured, const std
 }
 
 bool values_are_exact(const session::Session& session) {
-  return session.table != nullptr &&
-         std::get<runner::ReplaySpec>(session.runner).repeats != runner::ReplaySpec::Repeats::kCycle;
+  return session.table != nullptr && runner::repeats_exactly(session.runner);
 }
 
 // Beyond kMostExact the candidates are first predicted by the process alone, and only those with the largest expected
