@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runner/runner.h"
+#include "search/model/limit_models.h"
 
 namespace krigtune::answer {
 namespace {
@@ -138,7 +139,8 @@ std::ptrdiff_t ended_trials(const search::History& history) {
 
 Answer answer_of(const session::Session& session, const search::History& history,
                  const std::optional<search::Recommendation>& best) {
-  return answer_of(session, history, best, search::measured_means(session.objective, history));
+  return answer_of(session, history, best,
+                   search::measured_means(session.objective, search::without_broken(session, history)));
 }
 
 Answer answer_of(const session::Session& session, const search::History& history,

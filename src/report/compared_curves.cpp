@@ -19,8 +19,8 @@ constexpr int kComparedVersion = 1;
 constexpr const char* kComparisonFile = "comparison.csv";
 // The blocks that make two sessions comparable. The runner may differ, because a comparison may be of recorded trials;
 // it is named beside the curves.
-constexpr const char* kSameKeys[] = {"workload",    "cluster", "space",     "fixed",
-                                     "constraints", "memory",  "objective", "objectives"};
+constexpr const char* kSameKeys[] = {"workload", "cluster",   "space",      "fixed", "constraints",
+                                     "memory",   "objective", "objectives", "limits"};
 
 Json comparable_blocks(const session::Session& session) {
   // Converts to text first, so that numbers are compared as they are written.

@@ -7,6 +7,7 @@
 
 #include "core/text.h"
 #include "cost/machine.h"
+#include "search/model/limit_models.h"
 #include "trial/measure_spec.h"
 #include "trial/outcome.h"
 
@@ -170,13 +171,22 @@ std::string short_value_text(const space::Value& value) {
   return std::stod(shorter) == space::as_number(value) && shorter.size() < text.size() ? shorter : text;
 }
 
+std::string reason_text(const session::Session& session, const journal::Trial& trial) {
+  const std::string broken = search::broken_limits(session, trial);
+  if (!broken.empty()) return "limit: " + broken;
+  return trial.outcome ? trial::reason_text(*trial.outcome) : "";
+}
+
 std::string outcome_text(const session::Session& session, const journal::Trial& trial) {
   if (!trial.outcome) return "running";
   if (std::holds_alternative<trial::OutOfMemory>(*trial.outcome)) return "OOM";
   if (const auto* bounded = std::get_if<trial::Bounded>(&*trial.outcome)) {
     return (session.objective.maximize ? "<= " : ">= ") + value_text(session, bounded->at_best);
   }
-  if (const auto value = search::value_of(trial, session.objective)) return value_text(session, *value);
+  if (const auto value = search::value_of(trial, session.objective)) {
+    const bool is_within = search::broken_limits(session, trial).empty();
+    return value_text(session, *value) + (is_within ? "" : " (breaks a limit)");
+  }
   return fmt::format("{} ({})", trial::status_text(*trial.outcome), trial::reason_text(*trial.outcome));
 }
 

@@ -66,6 +66,10 @@ std::string mfu_convention(const session::Session& session);
 /// Formats a parameter's value as people write it in a session: 4e8 rather than 400000000.
 std::string short_value_text(const space::Value& value);
 
+/// Returns why a trial has no value, "timeout", or which limits of the session it breaks, "limit: power_w 312 (limit
+/// 300)". Empty for others.
+std::string reason_text(const session::Session& session, const journal::Trial& trial);
+
 /// Returns the text shown as a trial's value: "OOM", "failed (timeout)", or the value.
 std::string outcome_text(const session::Session& session, const journal::Trial& trial);
 

@@ -8,6 +8,7 @@
 #include "core/statistics.h"
 #include "core/text.h"
 #include "report/labels.h"
+#include "search/model/limit_models.h"
 #include "space/well_known.h"
 
 namespace krigtune::report {
@@ -112,6 +113,8 @@ std::vector<std::string> TrialLines::what_differs(const journal::Trial& trial, c
                                                   const std::optional<search::Recommendation>& best,
                                                   const std::optional<search::Recommendation>& before) const {
   const space::Configuration& own = trial.proposal.configuration;
+  if (const std::string broken = search::broken_limits(session_, trial); !broken.empty())
+    return {"beyond its limit: " + visible(broken)};
   if (trial.proposal.repeat_of) return {fmt::format("trial {} again", *trial.proposal.repeat_of)};
   if (trial.proposal.strategy == search::kBaselineStrategy) return {"baseline"};
   const bool is_best = best && best->configuration == own;
@@ -132,8 +135,8 @@ std::string TrialLines::line(const journal::Trial& trial, const search::History&
   const std::optional<double> value = gains.value_of(trial);
   const std::optional<double> gain = gains(trial);
   const bool is_best = best && best->trial == trial.number;
-  const bool is_above =
-      value && best && best->configuration != trial.proposal.configuration && objective.better(*value, best->value);
+  const bool is_above = value && best && search::broken_limits(session_, trial).empty() &&
+                        best->configuration != trial.proposal.configuration && objective.better(*value, best->value);
   const std::optional<Bytes> memory = peak_memory_of(trial);
   const char mark_of_raw = is_above ? '^' : ' ';
   const int columns = std::max(columns_, kFewestColumns);

@@ -20,6 +20,7 @@
 #include "core/clock.h"
 #include "report/labels.h"
 #include "result/export.h"
+#include "search/model/limit_models.h"
 #include "search/trials/run_effects.h"
 #include "trial/event_file.h"
 
@@ -158,7 +159,8 @@ std::string session_events(const report::RunView& run, const std::vector<journal
     const std::optional<double> value = search::value_of(trial, objective);
     const double end_s = start_s(trial) + trial.wall_s;
     if (value) events.scalar(tag_of(run), trial.number, end_s, *value);
-    if (value && (!best || objective.better(*value, *best))) best = value;
+    const bool is_within = search::broken_limits(run.session, trial).empty();
+    if (value && is_within && (!best || objective.better(*value, *best))) best = value;
     if (best) events.scalar(fmt::format("{}/{}", kBestSoFar, tag_of(run)), trial.number, end_s, *best);
   }
   return events.text();

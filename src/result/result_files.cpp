@@ -7,6 +7,7 @@
 #include "jobs/result/changes.h"
 #include "result/writers.h"
 #include "run/run_directory.h"
+#include "search/model/limit_models.h"
 
 namespace krigtune::result {
 namespace {
@@ -79,7 +80,8 @@ bool ResultFileWriter::is_outdated(const Basis& now) const {
 void ResultFileWriter::write(const search::History& history, bool all_trials_count) {
   const search::History* known = &history;
   while (true) {
-    const std::vector<search::MeasuredMean> means = search::measured_means(run_.session.objective, *known);
+    const std::vector<search::MeasuredMean> means =
+        search::measured_means(run_.session.objective, search::without_broken(run_.session, *known));
     const Basis now = basis_of(*known, means);
     if (!basis_ || (all_trials_count ? now.closed != basis_->closed : is_outdated(now))) {
       best_ = recommend_(*known);

@@ -92,7 +92,7 @@ std::vector<report::Cell> row_of(const report::RunView& run, const answer::Trial
   std::vector<report::Cell> row = {
       {fmt::format("{}", trial.number), space::Value(static_cast<std::int64_t>(trial.number))},
       report::text_cell(trial::status_text(*trial.outcome)),
-      report::text_cell(trial::reason_text(*trial.outcome)),
+      report::text_cell(report::reason_text(run.session, trial)),
       report::text_cell(trial.proposal.strategy)};
   for (const std::string& name : run.session.space.columns()) {
     const space::Value* value = trial.proposal.configuration.find(name);

@@ -41,10 +41,11 @@ std::optional<double> value_or_bound(const journal::Trial& trial, const session:
   return search::value_of(trial, objective);
 }
 
-std::vector<std::string> trial_row(const journal::Trial& trial, const session::Objective& objective,
+std::vector<std::string> trial_row(const journal::Trial& trial, const session::Session& session,
                                    const std::vector<std::string>& columns, const std::set<std::string>& metrics) {
+  const session::Objective& objective = session.objective;
   std::vector<std::string> row = {fmt::format("{}", trial.number), trial::status_text(*trial.outcome),
-                                  trial::reason_text(*trial.outcome), trial.proposal.strategy};
+                                  report::reason_text(session, trial), trial.proposal.strategy};
   report::append(row, report::fields(trial.proposal.configuration, columns));
   report::append(row,
                  {report::field(value_or_bound(trial, objective)), report::field(report::value_sem_of(trial)),
@@ -64,7 +65,7 @@ std::optional<std::string> trials_csv(const report::RunView& run) {
   const std::set<std::string> metrics = metric_names(run.history);
   std::string text = csv_line(header(columns, metrics));
   for (const journal::Trial& trial : run.history) {
-    if (trial.outcome) text += csv_line(trial_row(trial, run.session.objective, columns, metrics));
+    if (trial.outcome) text += csv_line(trial_row(trial, run.session, columns, metrics));
   }
   return text;
 }
@@ -80,7 +81,7 @@ void TrialsCsvFile::write(const report::RunView& run, bool whole) {
     const std::vector<std::string> columns = run.session.space.columns();
     std::string rows;
     for (const journal::Trial* trial : closed) {
-      rows += csv_line(trial_row(*trial, run.session.objective, columns, metrics_));
+      rows += csv_line(trial_row(*trial, run.session, columns, metrics_));
     }
     bytes_.reset();  // if appending fails, the whole file is written next time
     append_durably(path, rows);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "search/model/limit_models.h"
 #include "search/trials/objective_scale.h"
 
 namespace krigtune::run {
@@ -14,7 +15,7 @@ std::optional<trial::Rival> rival_of(const session::Session& session, const sear
   const journal::Trial* best = nullptr;
   for (const journal::Trial& other : history) {
     const std::optional<double> value = search::value_of(other, session.objective);
-    if (!value) continue;
+    if (!value || !search::broken_limits(session, other).empty()) continue;
     if (candidates.key(other.proposal.configuration) == key) return std::nullopt;
     if (other.proposal.run != trial.proposal.run) continue;  // timed by another clock
     if (best == nullptr || session.objective.better(*value, *search::value_of(*best, session.objective))) best = &other;

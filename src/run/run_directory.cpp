@@ -85,6 +85,7 @@ Json measured_part(Json record) {
       for (const char* key : {"run_noise", "unit", "limit"}) objective.erase(key);
     }
   }
+  record.erase("limits");
   if (!record.contains("runner")) return record;
   for (const char* key : {"timeout_s", "grace_s", "no_progress_s", "early_end", "config_as", "today"})
     record["runner"].erase(key);

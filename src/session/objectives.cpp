@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <optional>
 #include <string>
 
 #include "core/block.h"
@@ -103,6 +105,87 @@ void read_objectives(Session& session, JsonObject& root) {
   session.others.assign(all.begin() + 1, all.end());
 }
 
+namespace {
+
+constexpr std::size_t kMostLimits = 8;  // each has a model of its own
+
+std::string without_spaces_around(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+std::optional<double> finite_number(const std::string& text) {
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+// Returns an objective with a limit: larger values are better if the metric must be at least as large.
+Objective read_limit(const Session& session, const JsonObject& root, const std::string& key, const std::string& text) {
+  const std::size_t sign = std::min(text.find("<="), text.find(">="));
+  const std::string metric = without_spaces_around(text.substr(0, sign));
+  const std::optional<double> bound =
+      sign == std::string::npos ? std::nullopt : finite_number(without_spaces_around(text.substr(sign + 2)));
+  if (!bound || metric.empty() || metric.find(' ') != std::string::npos) {
+    root.fail(key, fmt::format("'{}' is not a limit", text),
+              "write METRIC <= NUMBER or METRIC >= NUMBER, such as \"power_w <= 300\"");
+  }
+  for (const Objective& objective : all_objectives(session)) {
+    if (objective.metric != metric) continue;
+    root.fail(key, fmt::format("'{}' is an objective", metric),
+              session.others.empty() ? "leave it out: the search looks for the best value anyway"
+                                     : fmt::format("write \"limit\": {} into that objective", *bound));
+  }
+  const trial::Metric* known = trial::find_metric(metric);
+  if (known != nullptr && known->kind == trial::MetricKind::kGoodput) {
+    root.fail(key, "goodput can only be an objective", "limit the throughput instead");
+  }
+  Objective limit{metric, text[sign] == '>', metric};
+  if (known != nullptr && runner::traits_of(session.runner).has_our_fields) limit.field = std::string(known->field);
+  limit.by_ratio = known != nullptr || limit.field == trial::kPeakMemory;
+  limit.limit = bound;
+  const std::vector<std::string> names = measured_names(session.runner);
+  if (!names.empty() && !has_name(names, limit.field)) {
+    root.fail(key,
+              fmt::format("the runner {} does not measure '{}'", runner::traits_of(session.runner).name, limit.metric),
+              how_to_measure(session.runner, limit.field));
+  }
+  return limit;
+}
+
+}  // namespace
+
+void read_limits(Session& session, JsonObject& root) {
+  const std::vector<std::string> texts = root.texts("limits");
+  if (texts.size() > kMostLimits)
+    root.fail("limits", fmt::format("{} are too many", texts.size()), fmt::format("give {} at most", kMostLimits));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::string key = fmt::format("limits/{}", i);
+    Objective limit = read_limit(session, root, key, texts[i]);
+    for (const Objective& other : session.limits) {
+      if (other.metric != limit.metric || other.maximize != limit.maximize) continue;
+      root.fail(key, fmt::format("'{}' is limited twice in this direction", limit.metric), "remove one of the two");
+    }
+    session.limits.push_back(std::move(limit));
+  }
+}
+
+std::string limit_text(const Objective& limit) {
+  return fmt::format("{} {} {}", limit.metric, limit.maximize ? ">=" : "<=", *limit.limit);
+}
+
+Json limits_schema() {
+  Json schema = schema::list(schema::not_empty(schema::text()),
+                             "what measured metrics must keep to beside the objectives, such as \"power_w <= 300\"");
+  schema["maxItems"] = kMostLimits;
+  return schema;
+}
+
+bool is_within(const Objective& objective, double value) {
+  return !objective.limit || !objective.better(*objective.limit, value);
+}
+
 Json objectives_json(const Session& session) {
   Json list = Json::array();
   for (const Objective& objective : all_objectives(session)) list.push_back(to_json(objective));
@@ -124,26 +207,37 @@ std::vector<Objective> all_objectives(const Session& session) {
   return all;
 }
 
+namespace {
+
+bool has_limit(const Session& session, const Objective& objective) {
+  return std::any_of(session.limits.begin(), session.limits.end(),
+                     [&](const Objective& limit) { return limit.field == objective.field; });
+}
+
+}  // namespace
+
 trial::Outcome with_objectives(const Session& session, const space::Configuration& configuration,
                                trial::Outcome outcome) {
   outcome = with_goodput(session, configuration, std::move(outcome));
   auto* measured = std::get_if<trial::Measured>(&outcome);
   if (measured == nullptr) return outcome;
-  for (const Objective& objective : session.others) {
+  std::vector<Objective> needed = session.others;
+  needed.insert(needed.end(), session.limits.begin(), session.limits.end());
+  for (const Objective& objective : needed) {
     if (objective.field == trial::kPeakMemory && measured->peak_memory) {
       measured->metrics.emplace(objective.field, static_cast<double>(measured->peak_memory->count));
     }
     const auto found = measured->metrics.find(objective.field);
     if (found != measured->metrics.end() && std::isfinite(found->second)) continue;
-    return trial::Failed{
-        trial::FailureReason::kBadResult, 0,
-        fmt::format("the result has no number '{}', which is one of the session's objectives", objective.field)};
+    return trial::Failed{trial::FailureReason::kBadResult, 0,
+                         fmt::format("the result has no number '{}', which is one of the session's {}", objective.field,
+                                     has_limit(session, objective) ? "limits" : "objectives")};
   }
   return outcome;
 }
 
 std::unique_ptr<trial::Runner> with_objectives(const Session& session, std::unique_ptr<trial::Runner> runner) {
-  if (session.others.empty()) return with_goodput(session, std::move(runner));
+  if (session.others.empty() && session.limits.empty()) return with_goodput(session, std::move(runner));
   return std::make_unique<ObjectivesRunner>(session, std::move(runner));
 }
 

@@ -17,12 +17,24 @@ void read_objectives(Session& session, JsonObject& root);
 Json objectives_json(const Session& session);
 Json objectives_schema();
 
+/// Sets session.limits from the key "limits" of `root`: "METRIC <= NUMBER" or "METRIC >= NUMBER". The objectives must
+/// be set. Throws UserError if a text is none, names an objective or repeats a limit, or if the runner does not measure
+/// it.
+void read_limits(Session& session, JsonObject& root);
+/// Returns the limit as it is written in a session: "power_w <= 300".
+std::string limit_text(const Objective& limit);
+Json limits_schema();
+
+/// Returns whether a value is not worse than the limit. True without one.
+bool is_within(const Objective& objective, double value);
+
 /// Returns the first objective and the others.
 std::vector<Objective> all_objectives(const Session& session);
 
-/// Returns the outcome with every objective among its metrics: goodput is computed from the throughput (with_goodput),
-/// and a measured peak of memory is named as the metric. A measured outcome without a finite number for one of several
-/// objectives becomes Failed (bad_result), with an explanation. With one objective this is with_goodput.
+/// Returns the outcome with every objective and every limited metric among its metrics: goodput is computed from the
+/// throughput (with_goodput), and a measured peak of memory is named as the metric. A measured outcome without a finite
+/// number for one of several objectives or for a limit becomes Failed (bad_result), with an explanation. With one
+/// objective and no limits this is with_goodput.
 trial::Outcome with_objectives(const Session& session, const space::Configuration& configuration,
                                trial::Outcome outcome);
 /// Wraps a runner so that its outcomes are of this kind; `session` must outlive it.

@@ -253,6 +253,7 @@ Session read_session(const Json& json, const std::string& source, const std::fil
   check_fixed(session, root);
   session.assumptions = assumptions_of(session, root);
   read_objectives(session, root);
+  read_limits(session, root);
   read_executor_block(session, root, base_dir);
   session.budget = read_budget(root.find("budget"), source, "/budget");
   session.grid = read_grid(root.find("grid"), source, "/grid");
@@ -297,6 +298,7 @@ Json resolved(const Session& session) {
   } else {
     json["objectives"] = objectives_json(session);
   }
+  for (const Objective& limit : session.limits) json["limits"].push_back(limit_text(limit));
   json["runner"] = runner::to_json(session.runner);
   json["executor"] = executor::to_json(session.executor);
   json["budget"] = to_json(session.budget);
@@ -318,6 +320,7 @@ Session with_recorded_trials(const Session& session, const std::filesystem::path
   replay.repeats = runner::ReplaySpec::Repeats::kCycle;  // a configuration that was measured twice has two answers
   recorded.runner = replay;
   recorded.others.clear();  // the table has only the value
+  recorded.limits.clear();
   recorded.objective.field = session.objective.metric;
   recorded.objective.throughput_field.clear();
   recorded.baseline.reset();

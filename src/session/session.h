@@ -129,6 +129,9 @@ struct Session {
   std::vector<Assumption> assumptions;           ///< assumptions of the predictions
   Objective objective;
   std::vector<Objective> others = {};  ///< further ones; if there are any, the front of all is searched
+  /// Measured metrics that are no objectives and must be at least (maximize) or at most as large as their
+  /// Objective::limit
+  std::vector<Objective> limits = {};
   runner::RunnerSpec runner;
   executor::ExecutorSpec executor;
   Budget budget;

@@ -116,5 +116,47 @@ TEST(SeveralObjectives, EndWhenTheFrontIsKnown) {
   EXPECT_EQ(best_json(directory)["front"].size(), 7) << tuned.out;
 }
 
+/// Speed and power grow with the batch: 10 and 30 W for each.
+std::filesystem::path limited_power(const TemporaryDirectory& directory, const std::string& limit) {
+  std::string table = "batch,speed,power,status\n";
+  for (int batch = 1; batch <= 8; ++batch) {
+    table += std::to_string(batch) + "," + std::to_string(10 * batch) + "," + std::to_string(30 * batch) + ",ok\n";
+  }
+  directory.write("table.csv", table);
+  return directory.write("job.json", R"({
+    "space": {"batch": [1, 2, 3, 4, 5, 6, 7, 8]}, "baseline": null, "objective": {"metric": "throughput"},
+    "limits": [")" + limit + R"("],
+    "runner": {"kind": "replay", "table": "table.csv", "value": "speed", "status": "status",
+               "metrics": {"power_w": "power"}},
+    "budget": {"trials": 8, "regret": 0, "least_gain": 0}})");
+}
+
+TEST(LimitsOfMetrics, TheBestKeepsToThemAndOthersAreShownAsBreakingThem) {
+  const TemporaryDirectory directory;
+  const std::string run = (directory / "run").string();
+  const Said tuned = run_krigtune({"tune", limited_power(directory, "power_w <= 160").string(), "--out", run});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_EQ(best_json(directory)["configuration"].dump(), R"({"batch":5})");
+  EXPECT_NE(run_krigtune({"results", run}).out.find("80 (breaks a limit)"), std::string::npos);
+  EXPECT_NE(read_text(directory / "run" / "trials.csv").find("limit: power_w 240 (limit 160)"), std::string::npos);
+  ASSERT_EQ(run_krigtune({"report", run}).code, 0);
+}
+
+TEST(LimitsOfMetrics, ThatNothingKeepsToEndWithoutABest) {
+  const TemporaryDirectory directory;
+  const std::string run = (directory / "run").string();
+  const Said tuned = run_krigtune({"tune", limited_power(directory, "power_w <= 20").string(), "--out", run});
+  EXPECT_EQ(tuned.code, 1);
+  EXPECT_NE(tuned.err.find("no configuration kept to the limits"), std::string::npos) << tuned.err;
+  EXPECT_FALSE(std::filesystem::exists(directory / "run" / "best.json"));
+}
+
+TEST(LimitsOfMetrics, ThatCannotBeReadAreRefusedInOneLine) {
+  const TemporaryDirectory directory;
+  const Said refused = run_krigtune({"plan", limited_power(directory, "power_w < 160").string()});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("/limits/0"), std::string::npos) << refused.err;
+}
+
 }  // namespace
 }  // namespace krigtune

@@ -139,6 +139,10 @@ TEST(Front, APreferenceThatCannotBeReadIsRefusedInOneLine) {
   EXPECT_NE(refusal(plain_session(kFourKnobs), "speed >= 1").find("one objective"), std::string::npos);
 }
 
+Eigen::MatrixXd certain(const Eigen::MatrixXd& expected) {
+  return Eigen::MatrixXd::Zero(expected.rows(), expected.cols());
+}
+
 TEST(FrontGain, IsTheShareThatACertainTrialAdds) {
   // Latent values are logarithms, and the reference is 0.1 times the range of the values beyond the worst: speeds are 1
   // and e, memories 1 and e.
@@ -147,7 +151,7 @@ TEST(FrontGain, IsTheShareThatACertainTrialAdds) {
   std::vector<search::ObjectiveScale> scales;
   for (const session::Objective& one : session::all_objectives(session)) scales.emplace_back(one, history);
   const Eigen::MatrixXd measured{{0.0, 0.0}, {1.0, -1.0}};
-  const search::FrontGain gain(scales, measured, measured, {std::nullopt, std::nullopt});
+  const search::FrontGain gain(scales, measured, measured, certain(measured), {std::nullopt, std::nullopt});
   const double e = std::exp(1.0);
   const double slow = 1.0 - 0.1 * (e - 1.0), large = e + 0.1 * (e - 1.0);
   EXPECT_LE((gain.reference() - Eigen::Vector2d(std::log(slow), -std::log(large))).norm(), 1e-14);
@@ -159,6 +163,26 @@ TEST(FrontGain, IsTheShareThatACertainTrialAdds) {
   EXPECT_LE(std::abs(share - added / volume), 1e-5);
 }
 
+// A candidate that is expected to be dominated, but may well be the best in the second objective, extends the range of
+// the first one: memory 2 +- 1 where 1 is the best, for a speed of 0.4. Ranges are those of the values (not
+// logarithms).
+TEST(FrontGain, TheReferenceLeavesRoomForAPromisingEnd) {
+  session::Session session = two_objectives();
+  session.objective.by_ratio = session.others.front().by_ratio = false;
+  const search::History history = {closed(0, "p", both(1.0, 1.0)), closed(1, "q", both(2.0, 3.0))};
+  std::vector<search::ObjectiveScale> scales;
+  for (const session::Objective& one : session::all_objectives(session)) scales.emplace_back(one, history);
+  const Eigen::MatrixXd measured{{1.0, -1.0}, {2.0, -3.0}};
+  const Eigen::MatrixXd expected{{1.5, -2.0}, {0.4, -2.0}, {0.2, -2.5}};
+  Eigen::MatrixXd stddev = certain(expected);
+  const search::FrontGain sure(scales, measured, expected, stddev, {std::nullopt, std::nullopt});
+  EXPECT_LE((sure.reference() - Eigen::Vector2d(1.0 - 0.1, -3.0 - 0.2)).norm(), 1e-12);
+  stddev(1, 1) = stddev(2, 1) = 1.0;
+  // h(-1) = 0.0833 and h(-1.5) = 0.0293 of Normal(0, 1): only the second row is within half of the best.
+  const search::FrontGain open(scales, measured, expected, stddev, {std::nullopt, std::nullopt});
+  EXPECT_LE((open.reference() - Eigen::Vector2d(0.4 - 0.16, -3.0 - 0.2)).norm(), 1e-12);
+}
+
 TEST(FrontGain, KnowsWhatTheLastTrialsAdded) {
   // The rectangle of the middle point of the test above, by the last two of three trials, of which one adds nothing.
   const session::Session session = two_objectives();
@@ -166,7 +190,7 @@ TEST(FrontGain, KnowsWhatTheLastTrialsAdded) {
   std::vector<search::ObjectiveScale> scales;
   for (const session::Objective& one : session::all_objectives(session)) scales.emplace_back(one, history);
   const Eigen::MatrixXd measured{{0.0, 0.0}, {1.0, -1.0}, {0.5, -0.5}, {0.4, -0.6}};
-  const search::FrontGain gain(scales, measured, measured, {std::nullopt, std::nullopt});
+  const search::FrontGain gain(scales, measured, measured, certain(measured), {std::nullopt, std::nullopt});
   const double added = (std::exp(0.5) - 1.0) * (std::exp(1.0) - std::exp(0.5));
   EXPECT_LE(std::abs(gain.lately_added(measured, 2) - 0.5 * added / gain.hypervolume()), 1e-12);
   EXPECT_LE(std::abs(gain.lately_added(measured, 8) - 0.125), 1e-12) << "all were added by the last eight";
@@ -179,7 +203,7 @@ TEST(FrontGain, OfWhatIsBeyondALimitIsNothing) {
   for (const session::Objective& one : session::all_objectives(session)) scales.emplace_back(one, history);
   const Eigen::MatrixXd measured{{0.0, 0.0}};
   const Eigen::MatrixXd expected{{0.0, 0.0}, {3.0, -3.0}};
-  const search::FrontGain gain(scales, measured, expected, {std::nullopt, std::exp(2.0)});
+  const search::FrontGain gain(scales, measured, expected, certain(expected), {std::nullopt, std::exp(2.0)});
   EXPECT_LE(gain.share(Eigen::Vector2d(3.0, -2.5), Eigen::Vector2d::Constant(0.01)), 1e-12);
   EXPECT_GE(gain.share(Eigen::Vector2d(3.0, -1.5), Eigen::Vector2d::Constant(0.01)), 0.1);
 }
@@ -252,7 +276,7 @@ TEST(SearchOfAFront, ExpectsLittleMoreOnceTheFrontIsKnown) {
 // ZDT2 (Zitzler, Deb & Thiele 2000) with six numbers. Where a front begins at one end that is found, the model took the
 // second objective beyond it for flat and expected 0.2 % of the next trial, and each added several per cent.
 TEST(SearchOfAFront, DoesNotEndWhileTrialsAddToTheFront) {
-  constexpr std::uint64_t kSeedOfZdt2 = 1;  // with 3 and 54, six trials in a row find nothing, which ends it
+  constexpr std::uint64_t kSeedOfZdt2 = 1;
   std::string space;
   for (int i = 0; i < 6; ++i) {
     space +=
@@ -260,6 +284,8 @@ TEST(SearchOfAFront, DoesNotEndWhileTrialsAddToTheFront) {
   }
   session::Session session = two_objectives("{" + space + "}");
   session.objective.maximize = false;
+  session.objective.by_ratio = session.others.front().by_ratio =
+      false;  // as read_objectives has it for one's own metrics
   const Problem problem(std::move(session));
   const auto zdt2 = [](const space::Configuration& c) {
     double sum = 0.0;

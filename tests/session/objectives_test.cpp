@@ -104,5 +104,45 @@ TEST(Objectives, AnOutcomeWithoutOneOfThemIsABadResult) {
   EXPECT_EQ(status(trial::OutOfMemory{}), "oom");
 }
 
+std::string with_limits(const std::string& limits) {
+  return R"({"space": {"a": [1, 2]}, "runner": {"kind": "command", "argv": ["run", "{a}"]}, "objective": {"metric": "throughput"}, "limits": )" +
+         limits + "}";
+}
+
+TEST(Limits, AreReadAndWrittenBack) {
+  const session::Session session = read(with_limits(R"(["power_w <= 300", "loss>=-2.5e-1"])"));
+  ASSERT_EQ(session.limits.size(), 2);
+  EXPECT_FALSE(session.limits[0].maximize);
+  EXPECT_EQ(session.limits[0].limit, 300.0);
+  EXPECT_TRUE(session.limits[1].maximize);
+  EXPECT_EQ(session.limits[1].limit, -0.25);
+  EXPECT_EQ(session::resolved(session)["limits"], Json({"power_w <= 300", "loss >= -0.25"}));
+  EXPECT_FALSE(session::resolved(read(with_limits("[]"))).contains("limits"));
+}
+
+TEST(Limits, ThatCannotBeHonouredAreRefused) {
+  const auto expect = [](const std::string& text, const std::string& pointer, const std::string& what) {
+    const std::string refusal = user_error_of([&] { read(text); });
+    EXPECT_NE(refusal.find(pointer), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find(what), std::string::npos) << refusal;
+    EXPECT_EQ(refusal.find('\n'), std::string::npos);
+  };
+  expect(with_limits(R"(["power_w < 300"])"), "/limits/0", "is not a limit");
+  expect(with_limits(R"(["power_w <= much"])"), "/limits/0", "is not a limit");
+  expect(with_limits(R"(["<= 3"])"), "/limits/0", "is not a limit");
+  expect(with_limits(R"(["throughput >= 3"])"), "/limits/0", "is an objective");
+  expect(with_limits(R"(["goodput >= 3"])"), "/limits/0", "goodput");
+  expect(with_limits(R"(["loss <= 3", "loss <= 2"])"), "/limits/1", "twice");
+  expect(with_limits(R"("loss <= 3")"), "/limits", "");
+}
+
+TEST(Limits, ATrialWithoutTheMetricFails) {
+  const session::Session session = read(with_limits(R"(["power_w <= 300"])"));
+  trial::Measured result;
+  result.metrics = {{"throughput", 1.0}};
+  const trial::Outcome outcome = session::with_objectives(session, {{"a", std::int64_t{1}}}, result);
+  EXPECT_NE(std::get<trial::Failed>(outcome).last_lines.find("limits"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace krigtune

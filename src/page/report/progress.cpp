@@ -10,6 +10,7 @@
 #include "report/labels.h"
 #include "report/trial_classes.h"
 #include "runner/runner.h"
+#include "search/model/limit_models.h"
 
 namespace krigtune::page {
 namespace {
@@ -30,6 +31,7 @@ Line best_so_far(const RunFacts& facts) {
   std::optional<double> best;
   for (const journal::Trial* trial : facts.closed()) {
     const std::optional<double> value = facts.value_of(*trial);
+    if (!search::broken_limits(facts.session(), *trial).empty()) continue;
     if (value && (!best || facts.objective().better(*value, *best))) best = value;
     if (!best) continue;
     line.x.push_back(trial->number);

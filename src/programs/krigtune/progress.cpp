@@ -23,16 +23,17 @@ namespace {
 
 // Returns the risk and the chance of a trial: "trial 9 is 58 % likely to run, and 20 % better than the best so far if
 // it does".
-std::string risk_text(const session::Objective& objective, const journal::Trial& trial,
+std::string risk_text(const session::Session& session, const journal::Trial& trial,
                       const std::optional<search::Recommendation>& best) {
   constexpr double kWorthALine = 0.8;
   const journal::Proposal& proposal = trial.proposal;
   if (!proposal.success_probability || *proposal.success_probability >= kWorthALine) return "";
   if (!best || !proposal.predicted_value || !(best->value > 0.0) || !(*proposal.predicted_value > 0.0)) return "";
-  const double ratio = search::gain_over(objective, *proposal.predicted_value, best->value);
+  const double ratio = search::gain_over(session.objective, *proposal.predicted_value, best->value);
   if (ratio <= 1.0) return "";
-  return fmt::format("trial {} is {:.0f} % likely to run, and {} better than the best so far if it does", trial.number,
-                     100.0 * *proposal.success_probability, report::percent_text(ratio - 1.0));
+  return fmt::format("trial {} is {:.0f} % likely to run{}, and {} better than the best so far if it does",
+                     trial.number, 100.0 * *proposal.success_probability,
+                     session.limits.empty() ? "" : " within the limits", report::percent_text(ratio - 1.0));
 }
 
 }  // namespace
@@ -77,7 +78,7 @@ void Progress::trial_begins(const journal::Trial& trial, const search::History& 
     running_.push_back({trial.number, clock_.now_s(),
                         best_ ? report::differences(session_, own, best_->configuration) : std::vector<std::string>()});
   }
-  if (const std::string risk = risk_text(session_.objective, trial, best_); !risk.empty() && !log_.is_live()) {
+  if (const std::string risk = risk_text(session_, trial, best_); !risk.empty() && !log_.is_live()) {
     log_.progress(wrapped_lines(risk, log_.width(), 2));
   }
   const std::optional<journal::Outlook>& outlook = trial.proposal.outlook;

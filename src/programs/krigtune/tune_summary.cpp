@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 #include <sstream>
 
@@ -71,6 +72,15 @@ Json worth_json(const std::optional<run::TrialWorth>& worth) {
 }
 
 void explain_failure(const report::RunView& run, Log& log) {
+  const auto ran = std::ranges::find_if(run.history, [](const journal::Trial& trial) {
+    return trial.outcome && std::holds_alternative<trial::Measured>(*trial.outcome);
+  });
+  if (ran != run.history.end() && !run.session.limits.empty()) {
+    log.error("no configuration kept to the limits of the session; trial " +
+              fmt::format("{}: {}", ran->number, report::reason_text(run.session, *ran)));
+    log.progress("to try: more trials, or other values in \"space\" or \"limits\" of the session");
+    return;
+  }
   const result::FailureStory story = result::failure_story(run);
   log.error("no trial succeeded: " + story.reasons);
   if (!story.said.empty()) {

@@ -99,8 +99,8 @@ std::unordered_set<std::string> asked_keys(const Candidates& candidates, const H
 // A pool replaces the list of a space that cannot be listed. Its random samples show which part of the space is worth a
 // closer look, and the points near the best trials let the search converge: neighbours (one parameter changed by one
 // step) and, for continuous ranges, the same configuration moved a small part of the way towards random samples, from a
-// third of an axis down to a thousandth. When a model can score the pool, a climb moves its best members in the same
-// way, because samples alone miss the maximum of a score over six continuous axes by a tenth of an axis.
+// third of an axis down to a thousandth. With several objectives, a climb (climb.cpp) follows once a model can score
+// the pool.
 namespace {
 
 constexpr int kPoolSamples = 4'000;     // drawing one takes about five microseconds, scoring it less
@@ -111,6 +111,7 @@ constexpr std::size_t kBestTrials = 5;
 constexpr std::size_t kFrontMembers = 10;
 constexpr std::array<double, 6> kLengths{0.3, 0.1, 0.03, 0.01, 0.003, 0.001};
 constexpr int kMovesPerLength = 20;
+constexpr int kPlacesPerLine = 8;
 // Streams of random numbers that no trial uses.
 constexpr std::uint64_t kPoolStreams = std::uint64_t{1} << 62;
 
@@ -171,24 +172,6 @@ void add_samples(const Candidates& candidates, Rng& rng, ListBuilder& pool) {
   }
 }
 
-// Moves the continuous values of the point towards those of a sample.
-std::optional<space::Configuration> moved(const space::Space& space, const space::Configuration& point, double fraction,
-                                          Rng& rng) {
-  const space::Configuration sample = space.sample(rng);
-  space::Configuration result;
-  for (const space::Parameter& parameter : space.parameters()) {
-    const space::Value* from = point.find(parameter.name);
-    const space::Value* to = sample.find(parameter.name);
-    if (from == nullptr) continue;
-    const bool moves = parameter.continuous() && to != nullptr;
-    result.set(
-        parameter.name,
-        moves ? space::Value(between(parameter, space::as_number(*from), space::as_number(*to), fraction)) : *from);
-  }
-  if (space.complete(result) != space::Exclusion::kNone || !space.contains(result)) return std::nullopt;
-  return result;
-}
-
 void add_near(const space::Space& space, const std::vector<space::Configuration>& best, Rng& rng, ListBuilder& pool) {
   for (const space::Configuration& configuration : best) {
     for (const space::Configuration& neighbour : space.neighbours(configuration)) {
@@ -199,7 +182,20 @@ void add_near(const space::Space& space, const std::vector<space::Configuration>
     if (space.listable()) continue;
     for (const double length : kLengths) {
       for (int i = 0; i < kMovesPerLength; ++i) {
-        if (const auto near = moved(space, configuration, length, rng)) pool.add(*near);
+        if (const auto near = moved_towards_sample(space, configuration, length, rng)) pool.add(*near);
+      }
+    }
+  }
+}
+
+// The next member of a front may be anywhere along one axis from a known one.
+void add_lines(const space::Space& space, const std::vector<space::Configuration>& members, Rng& rng,
+               ListBuilder& pool) {
+  for (const space::Configuration& member : members) {
+    for (const space::Parameter& parameter : space.parameters()) {
+      if (!parameter.continuous() || member.find(parameter.name) == nullptr) continue;
+      for (int i = 0; i < kPlacesPerLine; ++i) {
+        if (const auto moved = moved_along(space, member, parameter, rng.uniform())) pool.add(*moved);
       }
     }
   }
@@ -216,6 +212,7 @@ CandidateList make_pool(const Candidates& candidates, const std::vector<session:
                                                      ? best_of(candidates, objectives.front(), history)
                                                      : front_members(candidates, objectives, history, rng);
   add_near(candidates.space(), best, rng, pool);
+  if (objectives.size() > 1) add_lines(candidates.space(), best, rng, pool);
   pool.sort();
   return pool.finish();
 }
@@ -223,6 +220,44 @@ CandidateList make_pool(const Candidates& candidates, const std::vector<session:
 double between(const space::Parameter& parameter, double from, double to, double fraction) {
   if (parameter.scale == space::Scale::kLog && from > 0.0 && to > 0.0) return from * std::pow(to / from, fraction);
   return from + fraction * (to - from);
+}
+
+double axis_position(const space::Parameter& parameter, double value) {
+  const auto [low, high] = *parameter.range;
+  if (!(high > low)) return 0.0;
+  if (parameter.scale == space::Scale::kLog && low > 0.0) return std::log(value / low) / std::log(high / low);
+  return (value - low) / (high - low);
+}
+
+namespace {
+
+std::optional<space::Configuration> completed(const space::Space& space, space::Configuration configuration) {
+  if (space.complete(configuration) != space::Exclusion::kNone || !space.contains(configuration)) return std::nullopt;
+  return configuration;
+}
+
+}  // namespace
+
+std::optional<space::Configuration> moved_along(const space::Space& space, space::Configuration point,
+                                                const space::Parameter& parameter, double position) {
+  point.set(parameter.name, between(parameter, parameter.range->min, parameter.range->max, position));
+  return completed(space, std::move(point));
+}
+
+std::optional<space::Configuration> moved_towards_sample(const space::Space& space, const space::Configuration& point,
+                                                         double fraction, Rng& rng) {
+  const space::Configuration sample = space.sample(rng);
+  space::Configuration result;
+  for (const space::Parameter& parameter : space.parameters()) {
+    const space::Value* from = point.find(parameter.name);
+    const space::Value* to = sample.find(parameter.name);
+    if (from == nullptr) continue;
+    const bool moves = parameter.continuous() && to != nullptr;
+    result.set(
+        parameter.name,
+        moves ? space::Value(between(parameter, space::as_number(*from), space::as_number(*to), fraction)) : *from);
+  }
+  return completed(space, std::move(result));
 }
 
 }  // namespace krigtune::search

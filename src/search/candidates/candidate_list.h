@@ -52,4 +52,17 @@ CandidateList make_pool(const Candidates& candidates, const std::vector<session:
 /// Returns the number at a fraction of the way between two numbers of a continuous parameter, on its scale.
 double between(const space::Parameter& parameter, double from, double to, double fraction);
 
+/// Returns where a value of a continuous parameter lies on its axis, from 0 to 1.
+double axis_position(const space::Parameter& parameter, double value);
+
+/// Returns the configuration with another value of a continuous parameter, at a position from 0 to 1 on its axis. Empty
+/// if that is no configuration of the space.
+std::optional<space::Configuration> moved_along(const space::Space& space, space::Configuration point,
+                                                const space::Parameter& parameter, double position);
+
+/// Returns the configuration with all continuous values moved a fraction of the way towards those of a sample. Empty if
+/// that is no configuration of the space.
+std::optional<space::Configuration> moved_towards_sample(const space::Space& space, const space::Configuration& point,
+                                                         double fraction, Rng& rng);
+
 }  // namespace krigtune::search

@@ -7,6 +7,7 @@
 
 #include "core/statistics.h"
 #include "search/model/front.h"
+#include "search/model/limit_models.h"
 #include "search/model/trial_model.h"
 #include "search/trials/run_effects.h"
 #include "space/well_known.h"
@@ -206,15 +207,24 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
 
 namespace {
 
-// With several objectives, only members of the front are recommended, because the best may be beyond a limit.
-Eigen::Index recommended_row(const session::Session& session, const History& history, const TrialModel& model,
-                             const AchievedValues& achieved) {
+// With several objectives, only members of the front are recommended, because the best may be beyond a limit. Empty if
+// all measured configurations break a limit of the session.
+std::optional<Eigen::Index> recommended_row(const session::Session& session, const History& history,
+                                            const TrialModel& model, const AchievedValues& achieved) {
   std::optional<Eigen::Index> best;
-  for (const FrontMember& member : front_of(session, history)) {
-    const std::optional<Eigen::Index> row = measured_row(model.measured(), history, member.configuration);
+  const auto consider = [&](const std::optional<Eigen::Index>& row) {
     if (row && (!best || achieved.mean()(*row) > achieved.mean()(*best))) best = row;
+  };
+  for (const FrontMember& member : front_of(session, history)) {
+    consider(measured_row(model.measured(), history, member.configuration));
   }
-  if (best) return *best;
+  if (session.others.empty() && !session.limits.empty()) {
+    const std::vector<bool> within = measured_within(session, history, model.measured());
+    for (std::size_t i = 0; i < within.size(); ++i) {
+      if (within[i]) consider(static_cast<Eigen::Index>(i));
+    }
+  }
+  if (best || !session.limits.empty()) return best;
   Eigen::Index row = 0;
   achieved.mean().maxCoeff(&row);
   return row;
@@ -227,7 +237,9 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
   if (!model.has_values()) return std::nullopt;
   const session::Objective& objective = session.objective;
   const AchievedValues& achieved = model.achieved(values_are_exact(session));
-  const Eigen::Index row = recommended_row(session, history, model, achieved);
+  const std::optional<Eigen::Index> chosen = recommended_row(session, history, model, achieved);
+  if (!chosen) return std::nullopt;
+  const Eigen::Index row = *chosen;
   const double mean = achieved.mean()(row);
   const double stddev = std::sqrt(std::max(achieved.covariance()(row, row), 0.0));
 

@@ -67,7 +67,8 @@ struct Recommendation {
   std::optional<JobSummary> job = {};  ///< what is believed about the job; empty: the models know nothing of it
 };
 
-/// Empty while no trial has succeeded. Uses the fitted model of that history (fitted_model), or fits its own.
+/// Empty while no trial has succeeded within the limits. Uses the fitted model of that history (fitted_model), or fits
+/// its own.
 std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,
                                         const History& history, const TrialModel& fitted);
 std::optional<Recommendation> recommend(const session::Session& session, const Candidates& candidates,

@@ -7,6 +7,11 @@
 //
 //   r_j = w_j - 0.1 (b_j - w_j),   but never below the limit of that objective
 //
+// What models expect of a part without trials is flat there, so that an end of the front which lies beyond would be cut
+// off and never looked at. So w_j also includes what must be given of objective j to reach a promising end of another
+// objective i: of the candidates whose expected improvement of i alone is at least half of the largest (and that is
+// more than 1 % of the range of i), the best mean of objective j.
+//
 // The improvement is computed in these units too, although models may be of logarithms: with psi_j(a) the
 // expected improvement of objective j over the level a, which ObjectiveScale knows in closed form for both, the sum
 // over boxes (surrogate/src/pareto.cpp) is exact.
@@ -18,11 +23,13 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <sstream>
 
 #include "core/error.h"
 #include "core/text.h"
 #include "search/model/best.h"
+#include "search/model/limit_models.h"
 #include "search/model/other_objective.h"
 #include "session/objectives.h"
 
@@ -31,17 +38,13 @@ namespace {
 
 constexpr double kBeyondTheEnds = 0.1;
 
-bool is_within(const session::Objective& objective, double value) {
-  return !objective.limit || !objective.better(*objective.limit, value);
-}
-
 }  // namespace
 
 std::vector<FrontMember> front_of(const session::Session& session, const History& history) {
   if (session.others.empty()) return {};
   std::vector<FrontMember> all;
   std::vector<space::Configuration> configurations;
-  for (const MeasuredMean& mean : measured_means(session.objective, history)) {
+  for (const MeasuredMean& mean : measured_means(session.objective, without_broken(session, history))) {
     const journal::Trial& trial = history[mean.best];
     const bool is_complete = std::all_of(session.others.begin(), session.others.end(),
                                          [&](const auto& objective) { return value_of(trial, objective).has_value(); });
@@ -56,7 +59,7 @@ std::vector<FrontMember> front_of(const session::Session& session, const History
   const std::vector<session::Objective> objectives = session::all_objectives(session);
   std::erase_if(all, [&](const FrontMember& member) {
     for (std::size_t j = 0; j < objectives.size(); ++j) {
-      if (!is_within(objectives[j], member.values[j])) return true;
+      if (!session::is_within(objectives[j], member.values[j])) return true;
     }
     return false;
   });
@@ -76,7 +79,7 @@ std::vector<FrontMember> front_of(const session::Session& session, const History
 }
 
 int trials_without_progress(const session::Session& session, const History& history) {
-  if (session.others.empty()) return trials_without_gain(session.objective, history);
+  if (session.others.empty()) return trials_without_gain(session.objective, without_broken(session, history));
   const std::vector<FrontMember> front = front_of(session, history);
   if (front.empty()) return 0;
   int without = 0;
@@ -92,7 +95,9 @@ int trials_without_progress(const session::Session& session, const History& hist
 
 namespace {
 
-constexpr double kLeastOfWorst = 0.5;  // a reference that has a logarithm
+constexpr double kLeastOfWorst = 0.5;   // a reference that has a logarithm
+constexpr double kPromisingEnd = 0.01;  // of the range of the fronts
+constexpr double kNearlyBest = 0.5;
 
 // Latent values in the objectives' units, larger is better.
 Eigen::MatrixXd worth_of(const std::vector<ObjectiveScale>& scales, Eigen::MatrixXd latent) {
@@ -108,10 +113,39 @@ Eigen::MatrixXd front_rows(const Eigen::MatrixXd& points) {
   return points(rows, Eigen::all);
 }
 
+// Returns, for each objective, the least that must be given of it to reach a promising end of another one.
+Eigen::VectorXd given_for_ends(const std::vector<ObjectiveScale>& scales, const Eigen::MatrixXd& measured,
+                               const Eigen::MatrixXd& expected, const Eigen::MatrixXd& stddev,
+                               const Eigen::MatrixXd& fronts) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Eigen::VectorXd given = Eigen::VectorXd::Constant(measured.cols(), kInfinity);
+  if (expected.rows() == 0 || measured.rows() == 0) return given;
+  for (Eigen::Index j = 0; j < measured.cols(); ++j) {
+    const ObjectiveScale& scale = scales[static_cast<std::size_t>(j)];
+    const double best = measured.col(j).maxCoeff();
+    Eigen::VectorXd gain(expected.rows());
+    for (Eigen::Index i = 0; i < gain.size(); ++i) {
+      gain(i) = std::exp(scale.log_expected_improvement(expected(i, j), stddev(i, j), best));
+    }
+    const double range = fronts.col(j).maxCoeff() - fronts.col(j).minCoeff();
+    if (!(gain.maxCoeff() > kPromisingEnd * range)) continue;
+    std::vector<Eigen::Index> promising;
+    for (Eigen::Index i = 0; i < gain.size(); ++i) {
+      if (gain(i) >= kNearlyBest * gain.maxCoeff()) promising.push_back(i);
+    }
+    const Eigen::VectorXd least = worth_of(scales, expected(promising, Eigen::all)).colwise().maxCoeff().transpose();
+    for (Eigen::Index other = 0; other < given.size(); ++other) {
+      if (other != j) given(other) = std::min(given(other), least(other));
+    }
+  }
+  return given;
+}
+
 // Returns the latent reference point. A maximised objective has no logarithm at 0 or less, so there it is at least half
 // of the worst.
 Eigen::VectorXd reference_of(const std::vector<ObjectiveScale>& scales, const Eigen::MatrixXd& measured,
-                             const Eigen::MatrixXd& expected, const std::vector<std::optional<double>>& limits) {
+                             const Eigen::MatrixXd& expected, const Eigen::MatrixXd& stddev,
+                             const std::vector<std::optional<double>>& limits) {
   const Eigen::MatrixXd found = front_rows(measured);
   const Eigen::MatrixXd hoped = front_rows(expected);
   Eigen::MatrixXd both(found.rows() + hoped.rows(), measured.cols());
@@ -119,10 +153,11 @@ Eigen::VectorXd reference_of(const std::vector<ObjectiveScale>& scales, const Ei
   both.bottomRows(hoped.rows()) = hoped;
   const Eigen::MatrixXd worth = worth_of(scales, both);
   const Eigen::MatrixXd all = worth_of(scales, measured);
+  const Eigen::VectorXd given = given_for_ends(scales, measured, expected, stddev, worth);
   Eigen::VectorXd reference(both.cols());
   for (Eigen::Index j = 0; j < both.cols(); ++j) {
     const ObjectiveScale& scale = scales[static_cast<std::size_t>(j)];
-    const double worst = worth.col(j).minCoeff();
+    const double worst = std::min(worth.col(j).minCoeff(), given(j));
     double range = worth.col(j).maxCoeff() - worst;
     if (!(range > 0.0)) range = all.col(j).maxCoeff() - all.col(j).minCoeff();
     if (!(range > 0.0)) range = worst == 0.0 ? 1.0 : std::abs(worst);
@@ -140,9 +175,10 @@ Eigen::VectorXd reference_of(const std::vector<ObjectiveScale>& scales, const Ei
 }  // namespace
 
 FrontGain::FrontGain(std::vector<ObjectiveScale> scales, const Eigen::MatrixXd& measured,
-                     const Eigen::MatrixXd& expected, const std::vector<std::optional<double>>& limits)
+                     const Eigen::MatrixXd& expected, const Eigen::MatrixXd& stddev,
+                     const std::vector<std::optional<double>>& limits)
     : scales_(std::move(scales)),
-      reference_(reference_of(scales_, measured, expected, limits)),
+      reference_(reference_of(scales_, measured, expected, stddev, limits)),
       region_(measured, reference_),
       hypervolume_(surrogate::hypervolume(worth_of(scales_, measured),
                                           worth_of(scales_, reference_.transpose()).row(0).transpose())) {}

@@ -20,8 +20,8 @@ struct FrontMember {
   int measurements = 1;
 };
 
-/// Returns the front of the successful trials, the best by the first objective first. Configurations beyond a limit of
-/// an objective are left out. Empty for a session with one objective.
+/// Returns the front of the successful trials, the best by the first objective first. Configurations beyond a limit
+/// are left out. Empty for a session with one objective.
 std::vector<FrontMember> front_of(const session::Session& session, const History& history);
 
 /// Returns the count of the rule "patience": the number of closed trials since one became a member of the present
@@ -33,10 +33,10 @@ int trials_without_progress(const session::Session& session, const History& hist
 class FrontGain {
  public:
   /// `scales`: one per objective. `measured`: latent values, one row per configuration and one column per objective.
-  /// `expected`: the latent means of what may still be tried, which determine the reference point with the measured
-  /// ones (see front.cpp). `limits`: in the objectives' units; empty: none.
+  /// `expected`, `stddev`: the latent means and standard deviations of what may still be tried, which determine the
+  /// reference point with the measured ones (see front.cpp). `limits`: in the objectives' units; empty: none.
   FrontGain(std::vector<ObjectiveScale> scales, const Eigen::MatrixXd& measured, const Eigen::MatrixXd& expected,
-            const std::vector<std::optional<double>>& limits);
+            const Eigen::MatrixXd& stddev, const std::vector<std::optional<double>>& limits);
 
   /// Returns the expected share that a trial adds whose latent values are Normal(mean_j, stddev_j^2), independent.
   /// While nothing better than the reference was measured, it is the improvement itself, in the objectives' units.

@@ -88,13 +88,22 @@ double expected_improvement(const ObjectiveScale& scale, double mean, double std
   return std::exp(scale.log_expected_improvement(mean, stddev, incumbent)) / best;
 }
 
+Eigen::Index best_within(const AchievedValues& achieved, const std::vector<bool>& within) {
+  Eigen::Index best = -1;
+  for (Eigen::Index i = 0; i < achieved.mean().size(); ++i) {
+    if (within[static_cast<std::size_t>(i)] && (best < 0 || achieved.mean()(i) > achieved.mean()(best))) best = i;
+  }
+  return best;
+}
+
 // The measured configurations other than the best one. What is not known of their differences are errors of their
 // measurements, and these need no widening. Each stands for itself, so `weight` does not apply to them.
-std::vector<Challenger> rivals_of(const AchievedValues& achieved, Eigen::Index best, double weight) {
+std::vector<Challenger> rivals_of(const AchievedValues& achieved, Eigen::Index best, const std::vector<bool>& within,
+                                  double weight) {
   const Eigen::MatrixXd& covariance = achieved.covariance();
   std::vector<Challenger> rivals;
   for (Eigen::Index i = 0; i < achieved.mean().size(); ++i) {
-    if (i == best) continue;
+    if (i == best || !within[static_cast<std::size_t>(i)]) continue;
     const double variance = covariance(i, i) + covariance(best, best) - 2.0 * covariance(i, best);
     rivals.push_back({achieved.mean()(i) - achieved.mean()(best),
                       std::max(std::sqrt(std::max(variance, 0.0)), kLeastStddev), 1.0 / weight});
@@ -129,8 +138,8 @@ journal::Outlook outlook_of(const TrialModel& model, const session::Session& ses
                             const ScoredCandidates& scored) {
   const bool exact = values_are_exact(session);
   const AchievedValues& achieved = model.achieved(exact);
-  Eigen::Index best = 0;
-  const double incumbent = achieved.mean().maxCoeff(&best);
+  const Eigen::Index best = best_within(achieved, scored.within);
+  const double incumbent = achieved.mean()(best);
   const double of_the_best = std::max(achieved.covariance()(best, best), 0.0);
   const Eigen::VectorXd variance = scored.prediction.variance.array().max(0.0) + model.own_variance(exact);
   journal::Outlook outlook;
@@ -155,7 +164,7 @@ journal::Outlook outlook_of(const TrialModel& model, const session::Session& ses
     return as_fraction(model.scale(), largest_difference(challengers, weight, outlook.confidence), incumbent);
   };
   outlook.bound_of_new = bound();
-  const std::vector<Challenger> rivals = rivals_of(achieved, best, weight);
+  const std::vector<Challenger> rivals = rivals_of(achieved, best, scored.within, weight);
   challengers.insert(challengers.end(), rivals.begin(), rivals.end());
   outlook.regret_bound = bound();
   return outlook;

@@ -16,6 +16,7 @@ struct ScoredCandidates {
   const Eigen::VectorXd& log_cost;          ///< of a trial, in typical ones
   const std::vector<bool>& open;            ///< what was not asked
   const std::vector<bool>& wanted;          ///< what the strategy would ask
+  const std::vector<bool>& within;          ///< one per measured configuration: it breaks no limit; one must be true
 };
 
 /// Returns the remaining gain over the best measured configuration: the expected gain of a wanted trial, and a bound

@@ -17,6 +17,9 @@
 // explains both. The floor of 1 % gain keeps a search that has found its optimum from trying risky corners for
 // improvements that do not matter, as plain log EI + log P would.
 //
+// With limits of measured metrics, P(x) is also the probability that x is within them (search/model/limit_models.cpp),
+// the largest posterior mean is that of what was measured within them, and while nothing was, P(x) alone decides.
+//
 // If trials differ in duration, a(x) is per second of trial (search/model/trial_cost.cpp). If measurements are noisy,
 // the best measured configuration or its rival is measured again as soon as that is expected to gain more for the
 // recommendation than the new candidate (search/model/outlook.cpp).
@@ -34,6 +37,7 @@
 #include "krigtune/surrogate/acquisition.h"
 #include "search/candidates/candidate_list.h"
 #include "search/candidates/candidates.h"
+#include "search/model/limit_models.h"
 #include "search/model/outlook.h"
 #include "search/model/relevant_trials.h"
 #include "search/model/trial_cost.h"
@@ -128,7 +132,8 @@ constexpr double kTie = 1e-9;       // in log units; below it the earlier candid
 constexpr double kPromise = 0.003;  // a gain that is worth a trial: the default of budget.least_gain
 constexpr double kGainFloor = 0.01;
 constexpr double kFloorSlope = 0.001;
-constexpr double kLeastRepeatGain = 0.001;  // a smaller gain is not worth a trial
+constexpr std::uint64_t kLimitStreams = std::uint64_t{3} << 60;  // streams of random numbers that no trial uses
+constexpr double kLeastRepeatGain = 0.001;                       // a smaller gain is not worth a trial
 
 double log_add_exp(double a, double b) {
   const double larger = std::max(a, b);
@@ -171,7 +176,7 @@ class BayesStrategy final : public Strategy {
         objective_(session.objective),
         candidates_(candidates),
         seed_(options.seed),
-        repeats_(options.repeats),
+        repeats_(options.repeats && session.limits.empty()),  // the best may break a limit
         most_exact_(options.most_exact) {}
 
   std::optional<journal::Proposal> ask(const History& history) const override {
@@ -189,7 +194,8 @@ class BayesStrategy final : public Strategy {
  private:
   std::optional<journal::Proposal> ask_of(TrialModel& model, const History& history) const {
     const std::shared_ptr<const CandidateList> list = candidates_.to_score_with_doubted(history, seed_);
-    const Eigen::VectorXd probability = success_probability(model, *list);
+    const LimitModels limits = limits_of(history);
+    const Eigen::VectorXd probability = success_probability(model, *list, limits);
     std::vector<bool> allowed = open_candidates(candidates_, *list, history, probability);
     const bool has_new = std::find(allowed.begin(), allowed.end(), true) != allowed.end();
     if (!has_new && !(repeats_ && model.has_values())) return std::nullopt;
@@ -208,6 +214,11 @@ class BayesStrategy final : public Strategy {
     }
     const Eigen::VectorXd score = model.prior_values(model.points_of(*list)) + probability.array().log().matrix();
     return propose(*list, largest_or_draw(score, allowed, rng), StrategyKind::kBayes);
+  }
+
+  LimitModels limits_of(const History& history) const {
+    Rng rng(seed_, kLimitStreams + static_cast<std::uint64_t>(counted_trials(history)));
+    return {session_, candidates_, history, rng};
   }
 
   using Repeated = std::pair<journal::Proposal, double>;  ///< with its gain for the recommendation, as a fraction
@@ -281,7 +292,7 @@ class BayesStrategy final : public Strategy {
     std::copy_if(kept.history.begin(), kept.history.end(), std::back_inserter(closed),
                  [](const journal::Trial& trial) { return trial.outcome.has_value(); });
     kept.list = candidates_.to_score_with_doubted(closed, seed_);
-    kept.probability = success_probability(kept.model, *kept.list);
+    kept.probability = success_probability(kept.model, *kept.list, limits_of(closed));
     kept.open = open_candidates(candidates_, *kept.list, closed, kept.probability);
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(kept.history)));
     kept.model.fit(rng, true);
@@ -379,12 +390,16 @@ class BayesStrategy final : public Strategy {
 
   journal::Proposal improve(const Scores& scores) const {
     const auto& [history, model, list, points, open, prediction, probability, cost] = scores;
-    const Eigen::VectorXd log_ei = surrogate::log_expected_improvement(prediction, model.incumbent());
+    const std::vector<bool> within = measured_within(session_, history, model.measured());
+    const std::optional<double> incumbent = incumbent_of(model, within);
+    // While nothing is within the limits, what is likely to be is sought, whatever its value.
+    const Eigen::VectorXd log_ei = incumbent ? surrogate::log_expected_improvement(prediction, *incumbent)
+                                             : Eigen::VectorXd::Zero(prediction.mean.size());
     std::vector<bool> allowed = open;
     drop_unlikely(model, allowed, probability, promising(model, allowed, log_ei, probability, unit_of(model)));
     const Eigen::VectorXd log_seconds = cost.log_seconds(points, prediction.mean);
     const double log_floor = std::log(kGainFloor * unit_of(model));
-    const bool has_risks = may_fail(model, list);
+    const bool has_risks = may_fail(model, list) || !session_.limits.empty();
     std::size_t chosen = allowed.size();
     double best = -std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < allowed.size(); ++i) {
@@ -407,10 +422,22 @@ class BayesStrategy final : public Strategy {
     proposal.fitted_to = model.fitted_to();
     const Eigen::VectorXd log_cost = log_seconds.array() - cost.log_typical_seconds();
     // Failures that taught P keep the search away from unlikely candidates, so these are no reason to continue.
+    if (!incumbent) return proposal;
     proposal.outlook =
         outlook_of(model, session_, candidates_,
-                   {list, prediction, probability, log_cost, open, model.plans_memory() ? open : allowed});
+                   {list, prediction, probability, log_cost, open, model.plans_memory() ? open : allowed, within});
     return proposal;
+  }
+
+  // Returns the largest posterior mean among what was measured within the session's limits. Empty if nothing was.
+  std::optional<double> incumbent_of(const TrialModel& model, const std::vector<bool>& within) const {
+    if (session_.limits.empty()) return model.incumbent();
+    const Eigen::VectorXd means = model.predict_measured().mean;
+    std::optional<double> best;
+    for (Eigen::Index row = 0; row < means.size(); ++row) {
+      if (within[static_cast<std::size_t>(row)] && (!best || means(row) > *best)) best = means(row);
+    }
+    return best;
   }
 
   const session::Session& session_;

@@ -24,9 +24,10 @@ bool may_fail(const TrialModel& model, const CandidateList& list) {
   return model.has_failures() || model.job_plans_memory() || has_uncertain(list);
 }
 
-Eigen::VectorXd success_probability(const TrialModel& model, const CandidateList& list) {
-  if (!may_fail(model, list)) return Eigen::VectorXd::Ones(list.points.size());
-  return model.probability(list.points, model.memory_of(list));
+Eigen::VectorXd success_probability(const TrialModel& model, const CandidateList& list, const LimitModels& limits) {
+  const Eigen::VectorXd within = limits.probability(list);
+  if (!may_fail(model, list)) return within;
+  return model.probability(list.points, model.memory_of(list)).cwiseProduct(within);
 }
 
 std::vector<bool> open_candidates(const Candidates& candidates, const CandidateList& list, const History& history,

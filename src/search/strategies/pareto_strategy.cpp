@@ -24,7 +24,9 @@
 #include <utility>
 #include <vector>
 
+#include "search/candidates/climb.h"
 #include "search/model/front.h"
+#include "search/model/limit_models.h"
 #include "search/model/other_objective.h"
 #include "search/strategies/choice.h"
 #include "session/objectives.h"
@@ -37,6 +39,8 @@ constexpr double kLikelyToRun = 0.5;       // what determines the reference poin
 constexpr double kNoShare = 1e-12;         // a share that is nothing
 constexpr Eigen::Index kTrend = 6;         // as many as the rules of ending need (run/stop_rules.cpp)
 constexpr double kLeastVariance = 1e-12;   // latent
+constexpr std::uint64_t kLimitsOfFront = std::uint64_t{5} << 59;
+constexpr std::uint64_t kClimbStreams = std::uint64_t{1} << 61;  // streams of random numbers that no trial uses
 
 /// The models of all objectives at the candidates and at what was measured; one column per objective.
 struct Predictions {
@@ -44,6 +48,12 @@ struct Predictions {
   Eigen::MatrixXd variance;
   Eigen::MatrixXd measured;  ///< latent values of the measured configurations, and the means of running ones
   Eigen::Index ran = 0;      ///< the number of rows of `measured` that are not of running ones
+};
+
+struct Models {
+  const TrialModel& first;
+  const std::vector<OtherObjective>& others;
+  const LimitModels& limits;
 };
 
 class ParetoStrategy final : public Strategy {
@@ -65,11 +75,17 @@ class ParetoStrategy final : public Strategy {
                                                                [](const auto& one) { return one.has_values(); });
     if (!is_measured || spreads_first_trials(model, history, session_)) return first_->ask(history);
     const std::shared_ptr<const CandidateList> list = candidates_.to_score_with_doubted(history, seed_);
-    const Eigen::VectorXd probability = success_probability(model, *list);
+    Rng rng(seed_, kLimitsOfFront + static_cast<std::uint64_t>(counted_trials(history)));
+    const LimitModels limits(session_, candidates_, history, rng);
+    const Eigen::VectorXd probability = success_probability(model, *list, limits);
     const std::vector<bool> open = open_candidates(candidates_, *list, history, probability);
     if (std::find(open.begin(), open.end(), true) == open.end()) return std::nullopt;
     const Predictions predictions = predict(model, others, history, *list);
-    return choose(model, others, *list, probability, open, predictions);
+    const Models models{model, others, limits};
+    if (predictions.ran == 0) return likeliest(models, *list, probability, open, predictions);
+    const FrontGain gain = gain_of(models, probability, open, predictions);
+    if (candidates_.listed()) return choose(models, gain, *list, probability, open, predictions);
+    return climb_and_choose(models, history, gain, *list, probability, open, predictions);
   }
 
  private:
@@ -77,8 +93,12 @@ class ParetoStrategy final : public Strategy {
   Predictions predict(TrialModel& model, std::vector<OtherObjective>& others, const History& history,
                       const CandidateList& list) const {
     std::vector<space::Configuration> measured;
-    for (const std::vector<std::size_t>& trials : model.measured().trials) {
-      measured.push_back(history[trials.front()].proposal.configuration);
+    const std::vector<bool> within = measured_within(session_, history, model.measured());
+    std::vector<Eigen::Index> rows;
+    for (std::size_t i = 0; i < within.size(); ++i) {
+      if (!within[i]) continue;
+      rows.push_back(static_cast<Eigen::Index>(i));
+      measured.push_back(history[model.measured().trials[i].front()].proposal.configuration);
     }
     std::vector<space::Configuration> pending;
     for (const journal::Trial& trial : history) {
@@ -90,8 +110,8 @@ class ParetoStrategy final : public Strategy {
     Rng rng(seed_, static_cast<std::uint64_t>(counted_trials(history)));
     model.fit(rng, true);
     const bool exact = values_are_exact(session_);
-    result.measured.col(0).head(std::ssize(measured)) =
-        exact ? model.measured().latent.values : model.predict_measured().mean;
+    const Eigen::VectorXd first = exact ? model.measured().latent.values : model.predict_measured().mean;
+    result.measured.col(0).head(std::ssize(measured)) = first(rows);
     if (!pending.empty()) result.measured.col(0).tail(std::ssize(pending)) = model.predict(model.encode(pending)).mean;
     model.believe(pending);
     put(model.predict(model.points_of(list)), 0, result);
@@ -120,11 +140,54 @@ class ParetoStrategy final : public Strategy {
     }
   }
 
-  FrontGain gain_of(const TrialModel& model, const std::vector<OtherObjective>& others,
-                    const Eigen::VectorXd& probability, const std::vector<bool>& open,
+  // A pool has no more than samples of the space, so the search climbs from its best.
+  journal::Proposal climb_and_choose(const Models& models, const History& history, const FrontGain& gain,
+                                     CandidateList list, Eigen::VectorXd probability, std::vector<bool> open,
+                                     Predictions predictions) const {
+    const auto score_of = [&](const CandidateList& part) -> Eigen::VectorXd {
+      const Eigen::VectorXd likely = success_probability(models.first, part, models.limits);
+      const Predictions at = predict_at(models, part);
+      return shares(gain, open_candidates(candidates_, part, history, likely), at.mean, at.variance.cwiseSqrt())
+          .cwiseProduct(likely);
+    };
+    const Eigen::VectorXd score =
+        shares(gain, open, predictions.mean, predictions.variance.cwiseSqrt()).cwiseProduct(probability);
+    Rng rng(seed_, kClimbStreams + static_cast<std::uint64_t>(counted_trials(history)));
+    const CandidateList tops = climb(candidates_, list, score, score_of, rng);
+    if (tops.size() > 0) {
+      const Predictions at = predict_at(models, tops);
+      const Eigen::VectorXd likely = success_probability(models.first, tops, models.limits);
+      append(list, tops);
+      append_rows(predictions.mean, at.mean);
+      append_rows(predictions.variance, at.variance);
+      const Eigen::VectorXd all =
+          (Eigen::VectorXd(probability.size() + likely.size()) << probability, likely).finished();
+      probability = all;
+      open = open_candidates(candidates_, list, history, probability);
+    }
+    return choose(models, gain, list, probability, open, predictions);
+  }
+
+  static void append_rows(Eigen::MatrixXd& matrix, const Eigen::MatrixXd& more) {
+    matrix.conservativeResize(matrix.rows() + more.rows(), Eigen::NoChange);
+    matrix.bottomRows(more.rows()) = more;
+  }
+
+  Predictions predict_at(const Models& models, const CandidateList& list) const {
+    const auto columns = static_cast<Eigen::Index>(objectives_.size());
+    Predictions result{Eigen::MatrixXd(list.points.size(), columns), Eigen::MatrixXd(list.points.size(), columns),
+                       Eigen::MatrixXd(0, columns)};
+    put(models.first.predict(models.first.points_of(list)), 0, result);
+    for (std::size_t j = 0; j < models.others.size(); ++j) {
+      put(models.others[j].predict(list), static_cast<Eigen::Index>(j) + 1, result);
+    }
+    return result;
+  }
+
+  FrontGain gain_of(const Models& models, const Eigen::VectorXd& probability, const std::vector<bool>& open,
                     const Predictions& predictions) const {
-    std::vector<ObjectiveScale> scales = {model.scale()};
-    for (const OtherObjective& other : others) scales.push_back(other.scale());
+    std::vector<ObjectiveScale> scales = {models.first.scale()};
+    for (const OtherObjective& other : models.others) scales.push_back(other.scale());
     std::vector<std::optional<double>> limits;
     for (const session::Objective& objective : objectives_) limits.push_back(objective.limit);
     std::vector<Eigen::Index> likely;
@@ -132,26 +195,42 @@ class ParetoStrategy final : public Strategy {
       const auto row = static_cast<Eigen::Index>(i);
       if (open[i] && probability(row) >= kLikelyToRun) likely.push_back(row);
     }
-    return {std::move(scales), predictions.measured, predictions.mean(likely, Eigen::all), limits};
+    return {std::move(scales), predictions.measured, predictions.mean(likely, Eigen::all),
+            predictions.variance(likely, Eigen::all).cwiseSqrt(), limits};
   }
 
-  journal::Proposal choose(const TrialModel& model, const std::vector<OtherObjective>& others,
-                           const CandidateList& list, const Eigen::VectorXd& probability, const std::vector<bool>& open,
+  journal::Proposal choose(const Models& models, const FrontGain& gain, const CandidateList& list,
+                           const Eigen::VectorXd& probability, const std::vector<bool>& open,
                            const Predictions& predictions) const {
-    const FrontGain gain = gain_of(model, others, probability, open, predictions);
+    const TrialModel& model = models.first;
     const Eigen::VectorXd share = shares(gain, open, predictions.mean, predictions.variance.cwiseSqrt());
     std::vector<bool> allowed = open;
     drop_unlikely(model, allowed, probability, promising(model, allowed, share, probability));
-    std::size_t chosen = allowed.size();
-    for (std::size_t i = 0; i < allowed.size(); ++i) {
-      if (!allowed[i]) continue;
-      if (chosen == allowed.size() || score(share, probability, i) > score(share, probability, chosen)) chosen = i;
-    }
-    journal::Proposal proposal = search::propose(list, chosen, StrategyKind::kBayes);
-    describe(model, predictions, static_cast<Eigen::Index>(chosen), proposal);
-    if (may_fail(model, list)) proposal.success_probability = probability(static_cast<Eigen::Index>(chosen));
+    journal::Proposal proposal =
+        propose_largest(models, list, allowed, share.cwiseProduct(probability), probability, predictions);
     if (gain.hypervolume() > 0.0)
-      proposal.outlook = outlook(model, others, gain, probability, model.plans_memory() ? open : allowed, predictions);
+      proposal.outlook = outlook(models, gain, probability, model.plans_memory() ? open : allowed, predictions);
+    return proposal;
+  }
+
+  // While nothing was measured within the limits, what is likely to be is sought, whatever its objectives.
+  journal::Proposal likeliest(const Models& models, const CandidateList& list, const Eigen::VectorXd& probability,
+                              const std::vector<bool>& open, const Predictions& predictions) const {
+    return propose_largest(models, list, open, probability, probability, predictions);
+  }
+
+  // Proposes the first of the largest scores among the allowed ones.
+  journal::Proposal propose_largest(const Models& models, const CandidateList& list, const std::vector<bool>& allowed,
+                                    const Eigen::VectorXd& score, const Eigen::VectorXd& probability,
+                                    const Predictions& predictions) const {
+    Eigen::Index chosen = -1;
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      const auto row = static_cast<Eigen::Index>(i);
+      if (allowed[i] && (chosen < 0 || score(row) > score(chosen))) chosen = row;
+    }
+    journal::Proposal proposal = search::propose(list, static_cast<std::size_t>(chosen), StrategyKind::kBayes);
+    describe(models.first, predictions, chosen, proposal);
+    if (may_fail(models.first, list) || !models.limits.empty()) proposal.success_probability = probability(chosen);
     return proposal;
   }
 
@@ -193,16 +272,15 @@ class ParetoStrategy final : public Strategy {
     proposal.fitted_to = model.fitted_to();
   }
 
-  journal::Outlook outlook(const TrialModel& model, const std::vector<OtherObjective>& others, const FrontGain& gain,
-                           const Eigen::VectorXd& probability, const std::vector<bool>& wanted,
-                           const Predictions& predictions) const {
+  journal::Outlook outlook(const Models& models, const FrontGain& gain, const Eigen::VectorXd& probability,
+                           const std::vector<bool>& wanted, const Predictions& predictions) const {
     const bool exact = values_are_exact(session_);
     Eigen::MatrixXd variance = predictions.variance;
-    variance.col(0).array() += model.own_variance(exact);
-    for (std::size_t j = 0; j < others.size() && exact; ++j) {
-      variance.col(static_cast<Eigen::Index>(j) + 1).array() += others[j].noise_variance();
+    variance.col(0).array() += models.first.own_variance(exact);
+    for (std::size_t j = 0; j < models.others.size() && exact; ++j) {
+      variance.col(static_cast<Eigen::Index>(j) + 1).array() += models.others[j].noise_variance();
     }
-    const Eigen::MatrixXd stddev = model.widening() * variance.cwiseSqrt();
+    const Eigen::MatrixXd stddev = models.first.widening() * variance.cwiseSqrt();
     const Eigen::VectorXd each = shares(gain, wanted, predictions.mean, stddev).cwiseProduct(probability);
     journal::Outlook outlook;
     outlook.confidence = session_.budget.confidence;
