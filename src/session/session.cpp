@@ -298,6 +298,7 @@ Json resolved(const Session& session) {
     json["objective"] = to_json(session.objective);
   } else {
     json["objectives"] = objectives_json(session);
+    if (session.preference) json["prefer"] = session.preference->text;
   }
   json["runner"] = runner::to_json(session.runner);
   json["executor"] = executor::to_json(session.executor);

@@ -61,6 +61,7 @@ Json session_schema() {
                               {"constraints", constraints},
                               {"objective", objective_schema()},
                               {"objectives", objectives_schema()},
+                              {"prefer", prefer_schema()},
                               {"runner", runner::runner_schema()},
                               {"executor", executor::executor_schema()},
                               {"budget", budget_schema()},
