@@ -165,8 +165,10 @@ Answer answer_of(const session::Session& session, const search::History& history
   answer.reference = reference_of(session.objective, history, best);
   answer.reference_note = reference_note_of(session, history, answer.reference);
   answer.is_reference = is_reference(history, best);
-  if (best) answer.runner_up = runner_up_of(session.objective, history, means, *best);
   answer.raw_best = raw_best_of(session.objective, history, means, best);
+  if (best && session.others.empty()) answer.runner_up = runner_up_of(session.objective, history, means, *best);
+  // With several objectives another trial may be better by the first one for a reason that is not noise.
+  if (!session.others.empty() && answer.raw_best && !answer.raw_best->is_recommended) answer.raw_best.reset();
   answer.front = search::front_of(session, history);
   answer.pick = pick_of(session, answer.front, best);
   answer.outlook = outlook_of(history);

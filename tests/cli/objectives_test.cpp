@@ -103,6 +103,8 @@ TEST(SeveralObjectives, RecommendWhatTuneIsToldToPrefer) {
   ASSERT_EQ(tuned.code, 0) << tuned.err;
   EXPECT_NE(tuned.out.find("throughput 50, peak_memory_bytes 4.66 GiB (throughput >= 0.7 best)"), std::string::npos)
       << tuned.out;
+  EXPECT_EQ(tuned.out.find("runner-up"), std::string::npos) << "that it is faster is not noise: " << tuned.out;
+  EXPECT_EQ(tuned.out.find("measured the largest"), std::string::npos) << tuned.out;
   const Json best = best_json(directory);
   EXPECT_EQ(best["configuration"].dump(), kPicked);
   EXPECT_EQ(best["prefer"], kWanted);
@@ -143,6 +145,7 @@ TEST(SeveralObjectives, ShowThePickInTheReport) {
   EXPECT_EQ(parse_json(said.out, "report")["best_trial"], picked);
   const std::string page = read_text(directory / "run" / "report.html");
   EXPECT_NE(page.find(std::to_string(picked.get<int>()) + " ★"), std::string::npos);
+  EXPECT_NE(page.find("It is the pick of the front: trial "), std::string::npos);
   EXPECT_NE(page.find("The recommended one is trial " + std::to_string(picked.get<int>())), std::string::npos);
   EXPECT_EQ(run_krigtune({"report", run, "--prefer", "throughput >= 71"}).code, 2);
 }

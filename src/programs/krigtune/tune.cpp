@@ -547,7 +547,7 @@ Command tune_command() {
       kDeepSpeedOption,
       {},
       {"recipe", "final", "warmup-steps", "measure-steps", "hf-config", "tensor-parallel", kNoModelRun, "strategy",
-       kNoEarlyEnd, kKeepGoing, "seed", kNoInterferenceCheck, kPendingLimit, kRequeue, "fail-if-slower-than"}};
+       kNoEarlyEnd, kKeepGoing, "seed", kNoInterferenceCheck, kPendingLimit, kRequeue, kPrefer, "fail-if-slower-than"}};
 }
 
 }  // namespace krigtune::cli
