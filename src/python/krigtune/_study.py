@@ -105,9 +105,8 @@ class Study:
         which is removed when the study is closed.
     direction: "minimize" (the default) or "maximize". A session says this itself, and so it does metric, baseline and constraints.
     metric: the name of what is measured ("value").
-    objectives: instead of direction and metric, two to four dicts with "metric", "direction" and perhaps "limit"; then the study
-        looks for their front, and every trial is told a number for each.
-    prefer: which configuration of the front is the best, such as "throughput >= 0.95 best" (default: the best by the first).
+    objectives: instead of direction and metric, two to four dicts with "metric", "direction" and perhaps "limit".
+    prefer: which configuration of their front is the best, such as "throughput >= 0.95 best" (default: the best by the first).
     baseline: the configuration to be tried first, to which gains are relative.
     constraints: expressions over the parameters, such as "batch * length <= 4096".
     seed: the same seed and results lead to the same configurations.
@@ -185,8 +184,8 @@ class Study:
         """Records the result of a trial; when it returns, the result is on the disk.
 
         value: a number in the objective's unit, or a dict with it as "value" or under the metric's name, and any of "value_sem" (its
-            standard error), "peak_memory_bytes", and further numbers, which become metrics. NaN and infinity are failures. With
-            several objectives it is a dict with all of them by their metrics' names.
+            standard error), "peak_memory_bytes", and further numbers, which become metrics (every objective among them). NaN and
+            infinity are failures.
         status: "ok" (the default with a value), "oom" or "failed". reason: why it failed, such as "timeout"; "interrupted": its
             configuration may be proposed again. message: the last lines of what it said.
 
@@ -251,21 +250,14 @@ class Study:
 
     @property
     def front(self) -> List[Dict[str, Any]]:
-        """With several objectives the configurations of which no other is at least as good in all and better in one.
-
-        A dict each, the best by the first objective first: "trial", "configuration", "measurements" and "values", a dict with the
-        means of its measurements by the metrics' names. Empty with one objective, and while no trial has succeeded.
-        """
+        """With several objectives those not beaten in all: a dict each with "trial", "configuration", "measurements", "values"."""
         json = self._call("best")
         front: List[Dict[str, Any]] = [] if json is None else json.get("front", [])
         return front
 
     @property
     def trials(self) -> List[Dict[str, Any]]:
-        """All trials, a dict each: "trial", "status" ("ok", "oom", "failed", "running"), "configuration", "value", "metrics", ...
-
-        With several objectives "value" is that of the first, and "metrics" has all of them.
-        """
+        """All trials, a dict each: "trial", "status" ("ok", "oom", "failed", "running"), "configuration", "value", "metrics", ..."""
         trials: List[Dict[str, Any]] = self._call("trials")["trials"]
         return trials
 
@@ -289,8 +281,7 @@ class Study:
         """Returns what the model expects of a configuration, or of each of several, in the objective's unit.
 
         A dict each: "median", "lower_95" and "upper_95" of the noise-free value, "stddev" (half the 68 % interval),
-        "probability_feasible", ... None: nothing is predicted, because no trial has succeeded. With several objectives these are
-        of the first, and "others" has a dict with "median", "lower_95" and "upper_95" for each further metric.
+        "probability_feasible", "others" (further objectives). None: nothing is predicted, because no trial has succeeded.
         """
         single = isinstance(configurations, Mapping)
         wanted = [self._complete(one) for one in ([configurations] if single else configurations)]
