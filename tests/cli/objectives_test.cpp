@@ -145,6 +145,7 @@ TEST(SeveralObjectives, ShowThePickInTheReport) {
   EXPECT_EQ(parse_json(said.out, "report")["best_trial"], picked);
   const std::string page = read_text(directory / "run" / "report.html");
   EXPECT_NE(page.find(std::to_string(picked.get<int>()) + " ★"), std::string::npos);
+  EXPECT_NE(page.find("This is about throughput, the first of 2 objectives"), std::string::npos);
   EXPECT_NE(page.find("It is the pick of the front: trial "), std::string::npos);
   EXPECT_NE(page.find("The recommended one is trial " + std::to_string(picked.get<int>())), std::string::npos);
   EXPECT_EQ(run_krigtune({"report", run, "--prefer", "throughput >= 71"}).code, 2);
