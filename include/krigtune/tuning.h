@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +43,9 @@ struct TrialResult {
   double value_sem = 0.0;                                        ///< kOk: standard error of `value`; 0 if unknown
   std::optional<std::int64_t> peak_memory_bytes = std::nullopt;  ///< kOk: peak of the rank that needed the most memory
   std::string last_lines = {};                                   ///< kFailed: the last lines of the trial's output
+  /// kOk: further numbers by the names of their metrics. A session with several objectives needs one for each but the
+  /// first; `peak_memory_bytes` counts as the metric of that name.
+  std::map<std::string, double> metrics = {};
 
   static TrialResult ok(double value) { return {Status::kOk, value}; }
   static TrialResult out_of_memory() { return {Status::kOutOfMemory}; }

@@ -91,6 +91,22 @@ std::optional<double> gpu_hours_of(const session::Session& session, const search
   return seconds / kSecondsPerHour * static_cast<double>(session.cluster.ranks());
 }
 
+std::optional<std::size_t> pick_of(const session::Session& session, const std::vector<search::FrontMember>& front,
+                                   const std::optional<search::Recommendation>& best) {
+  if (front.empty()) return std::nullopt;
+  if (const std::optional<std::size_t> preferred = search::preferred(session, front)) return preferred;
+  const auto member = std::find_if(front.begin(), front.end(), [&](const search::FrontMember& one) {
+    return best && one.configuration == best->configuration;
+  });
+  return member == front.end() ? 0 : static_cast<std::size_t>(member - front.begin());
+}
+
+std::string unmet_preference(const session::Session& session, const std::vector<search::FrontMember>& front) {
+  if (!session.preference || front.empty() || search::preferred(session, front)) return "";
+  return fmt::format("no configuration of the front has {}; the best by {} is recommended", session.preference->text,
+                     session.objective.metric);
+}
+
 }  // namespace
 
 TrialGains::TrialGains(const session::Objective& objective, const search::History& history,
@@ -151,13 +167,17 @@ Answer answer_of(const session::Session& session, const search::History& history
   answer.reference = reference_of(session.objective, history, best);
   answer.reference_note = reference_note_of(session, history, answer.reference);
   answer.is_reference = is_reference(history, best);
-  if (best) answer.runner_up = runner_up_of(session.objective, history, means, *best);
   answer.raw_best = raw_best_of(session.objective, history, means, best);
+  if (best && session.others.empty()) answer.runner_up = runner_up_of(session.objective, history, means, *best);
+  // With several objectives another trial may be better by the first one for a reason that is not noise.
+  if (!session.others.empty() && answer.raw_best && !answer.raw_best->is_recommended) answer.raw_best.reset();
   answer.front = search::front_of(session, history);
+  answer.pick = pick_of(session, answer.front, best);
   answer.outlook = outlook_of(history);
   answer.gpu_hours = gpu_hours_of(session, history);
   answer.emulated_network = emulated_label(session);
-  answer.remarks = {{"machine", search::run_effect_sentence(session.objective, history)}};
+  answer.remarks = {{"machine", search::run_effect_sentence(session.objective, history)},
+                    {"preference", unmet_preference(session, answer.front)}};
   std::erase_if(answer.remarks, [](const Remark& remark) { return remark.text.empty(); });
   return answer;
 }

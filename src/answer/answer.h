@@ -105,12 +105,16 @@ struct Answer {
   std::optional<RunnerUp> runner_up;
   std::optional<RawBest> raw_best;
   std::vector<search::FrontMember> front;  ///< of a session with several objectives; empty with one
-  std::optional<LastOutlook> outlook;      ///< of the last trial that has one; the summary of tune knows a later one
+  /// Index in the front of what the session prefers; without a preference, or if no member is within its bound, of the
+  /// recommended configuration. Empty if there is no front.
+  std::optional<std::size_t> pick;
+  std::optional<LastOutlook> outlook;  ///< of the last trial that has one; the summary of tune knows a later one
   /// Seconds of all closed trials, in hours times ranks. Trials that do not count took their time all the same. Empty
   /// if trials run no programs.
   std::optional<double> gpu_hours;
   std::string emulated_network;  ///< "emulated network eth-25", which goes with every number; "" if none is emulated
-  std::vector<Remark> remarks;   ///< "machine": its speed has changed (search::run_effect_sentence)
+  /// "machine": its speed has changed (search::run_effect_sentence). "preference": nothing is within its bound.
+  std::vector<Remark> remarks;
 
   /// Returns whether the interval of the best value says anything.
   bool has_interval() const { return best && best->lower_95 < best->upper_95; }

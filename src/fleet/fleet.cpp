@@ -187,8 +187,8 @@ session::Session session_on(const SessionText& text, const workload::ClusterSpec
   if (traits.trains_our_step && json.contains("workload") && json["workload"].is_object() &&
       !json["workload"].contains("framework"))
     json["workload"]["framework"] = "krigtune";
-  for (const char* key : {"executor", "objective", "objectives", "limits", "budget", "grid", "stagewise", "clusters",
-                          "currency", "tokens", "samples", "epochs"})
+  for (const char* key : {"executor", "objective", "objectives", "prefer", "limits", "budget", "grid", "stagewise",
+                          "clusters", "currency", "tokens", "samples", "epochs"})
     json.erase(key);
   if (json.contains("memory") && json["memory"].is_object()) json["memory"].erase("limit_gib");
   json["cluster"] = workload::to_json(cluster);

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/statistics.h"
 #include "search/candidates/candidate_list.h"
+#include "search/model/other_objective.h"
 #include "search/model/trial_model.h"
 #include "search/trials/run_effects.h"
 
@@ -23,11 +24,27 @@ constexpr std::size_t kDrawsPerRow = 20;
 constexpr std::size_t kFewestDraws = 100'000;
 constexpr std::uint64_t kSampleStream = ~std::uint64_t{0};  // a stream that no trial uses
 
+constexpr std::uint64_t kOtherStream = ~std::uint64_t{1};
+
 struct Observed {
   double sum = 0.0;
   int count = 0;
   std::string status;
+  std::vector<double> other_sums;
 };
+
+// Returns the fitted models of the further objectives.
+std::vector<search::OtherObjective> fitted_others(const session::Session& session, const search::Candidates& candidates,
+                                                  const search::History& history) {
+  std::vector<search::OtherObjective> others;
+  others.reserve(session.others.size());
+  for (std::size_t j = 0; j < session.others.size(); ++j) {
+    others.emplace_back(session.others[j], candidates, history);
+    Rng rng(j, kOtherStream);
+    if (others.back().has_values()) others.back().fit(rng);
+  }
+  return others;
+}
 
 }  // namespace
 
@@ -35,7 +52,7 @@ struct Observed {
 struct Predictor::Impl {
   Impl(const session::Session& session, const session::MemoryFilter& filter, const search::Candidates& candidates,
        const search::History& history, const search::TrialModel& fitted)
-      : filter_(filter), candidates_(candidates), model_(fitted) {
+      : filter_(filter), candidates_(candidates), model_(fitted), others_(fitted_others(session, candidates, history)) {
     if (model_.has_values()) own_variance_ = model_.own_variance(search::values_are_exact(session));
     const search::RunEffects effects(session.objective, history);
     for (const journal::Trial& trial : history) {
@@ -45,6 +62,10 @@ struct Predictor::Impl {
       if (const std::optional<double> value = effects.value_of(trial)) {
         observed.sum += *value;
         ++observed.count;
+        observed.other_sums.resize(session.others.size(), 0.0);
+        for (std::size_t j = 0; j < session.others.size(); ++j) {
+          observed.other_sums[j] += search::value_of(trial, session.others[j]).value_or(std::nan(""));
+        }
       }
     }
   }
@@ -61,6 +82,7 @@ struct Predictor::Impl {
       const bool too_large = rows[i].memory_feasible && !*rows[i].memory_feasible;
       rows[i].probability_feasible = too_large ? 0.0 : probability(static_cast<Eigen::Index>(i));
     }
+    for (std::size_t j = 0; j < others_.size(); ++j) fill_other(rows, configurations, j);
     if (!model_.has_values()) return;
     const surrogate::Prediction prediction = model_.predict(points);
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -75,10 +97,34 @@ struct Predictor::Impl {
       row.predicted_memory = check->predicted;
       row.memory_feasible = check->verdict != plan::Verdict::kTooLarge;
     }
+    row.others.resize(others_.size());
     const auto found = observed_.find(candidates_.key(row.configuration));
     if (found == observed_.end()) return;
-    row.status = found->second.status;
-    if (found->second.count > 0) row.observed = found->second.sum / found->second.count;
+    const Observed& observed = found->second;
+    row.status = observed.status;
+    if (observed.count == 0) return;
+    row.observed = observed.sum / observed.count;
+    for (std::size_t j = 0; j < others_.size(); ++j) {
+      const double mean = observed.other_sums[j] / observed.count;
+      if (std::isfinite(mean)) row.others[j].observed = mean;
+    }
+  }
+
+  void fill_other(std::vector<PredictionRow>& rows, const std::vector<space::Configuration>& configurations,
+                  std::size_t index) const {
+    const search::OtherObjective& other = others_[index];
+    if (!other.has_values()) return;
+    const surrogate::Prediction prediction = other.predict(configurations);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto at = static_cast<Eigen::Index>(i);
+      const double stddev = std::sqrt(std::max(prediction.variance(at), 0.0) + other.noise_variance());
+      const double one_end = other.scale().from_latent(prediction.mean(at) - kNormal975 * stddev);
+      const double other_end = other.scale().from_latent(prediction.mean(at) + kNormal975 * stddev);
+      OtherPrediction& filled = rows[i].others[index];
+      filled.median = other.scale().from_latent(prediction.mean(at));
+      filled.lower_95 = std::min(one_end, other_end);
+      filled.upper_95 = std::max(one_end, other_end);
+    }
   }
 
   void fill_posterior(PredictionRow& row, double mean, double variance) const {
@@ -96,6 +142,7 @@ struct Predictor::Impl {
   const session::MemoryFilter& filter_;
   const search::Candidates& candidates_;
   const search::TrialModel& model_;
+  std::vector<search::OtherObjective> others_;
   double own_variance_ = 0.0;  ///< variance of a configuration's result around the smooth function
   std::map<std::string, Observed> observed_;
 };

@@ -11,6 +11,14 @@
 
 namespace krigtune::insight {
 
+/// What is predicted of one of the further objectives (Session::others), in its unit.
+struct OtherPrediction {
+  std::optional<double> median;  ///< empty, like the interval, while no trial has succeeded
+  std::optional<double> lower_95;
+  std::optional<double> upper_95;  ///< of a measurement, with what the smooth function does not explain
+  std::optional<double> observed;  ///< mean of its successful trials
+};
+
 /// The surrogate's prediction for one configuration: a row of predictions.csv, in the objective's units.
 struct PredictionRow {
   space::Configuration configuration;
@@ -23,8 +31,9 @@ struct PredictionRow {
   double probability_feasible = 1.0;
   std::optional<Bytes> predicted_memory;
   std::optional<bool> memory_feasible;
-  std::optional<double> observed;  ///< mean of its successful trials
-  std::string status;              ///< of its last closed trial; empty if there is none
+  std::optional<double> observed;            ///< mean of its successful trials
+  std::string status;                        ///< of its last closed trial; empty if there is none
+  std::vector<OtherPrediction> others = {};  ///< one for each of Session::others
 };
 
 /// Predictions of a fitted model, in the objective's units.

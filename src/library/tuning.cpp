@@ -8,6 +8,7 @@
 #include "run/prepared.h"
 #include "run/run_directory.h"
 #include "search/model/best.h"
+#include "trial/measure_spec.h"
 
 namespace krigtune {
 namespace {
@@ -16,7 +17,7 @@ ParameterValues values_of(const space::Configuration& configuration) {
   return {configuration.begin(), configuration.end()};
 }
 
-trial::Outcome outcome_of(const TrialResult& result, const session::Objective& objective) {
+trial::Outcome outcome_of(const TrialResult& result, const session::Session& session) {
   switch (result.status) {
     case TrialResult::Status::kOutOfMemory:
       return trial::OutOfMemory{};
@@ -26,9 +27,14 @@ trial::Outcome outcome_of(const TrialResult& result, const session::Objective& o
       break;
   }
   trial::Measured measured;
-  measured.metrics[objective.field] = result.value;
+  measured.metrics = result.metrics;
+  measured.metrics[session.objective.field] = result.value;
   measured.value_sem = result.value_sem;
   if (result.peak_memory_bytes) measured.peak_memory = Bytes{*result.peak_memory_bytes};
+  for (const session::Objective& other : session.others) {
+    if (other.field == trial::kPeakMemory && result.peak_memory_bytes)
+      measured.metrics.emplace(other.field, static_cast<double>(*result.peak_memory_bytes));
+  }
   return measured;
 }
 
@@ -68,8 +74,7 @@ std::optional<AskedTrial> Tuning::ask() {
 }
 
 void Tuning::tell(int trial, const TrialResult& result) {
-  run::tell_by_hand(impl_->session(), impl_->directory, trial, outcome_of(result, impl_->session().objective),
-                    impl_->clock);
+  run::tell_by_hand(impl_->session(), impl_->directory, trial, outcome_of(result, impl_->session()), impl_->clock);
 }
 
 std::optional<Best> Tuning::best() const {

@@ -45,6 +45,24 @@ std::string front_sentence(const session::Session& session, const std::vector<se
   return fmt::format("a front of {}: {}", counted(std::ssize(front), "configuration"), join(ranges, ", "));
 }
 
+std::string pick_text(const session::Session& session, const answer::Answer& answer) {
+  if (!answer.pick) return "";
+  const search::FrontMember& member = answer.front[*answer.pick];
+  const bool is_preferred = search::preferred(session, answer.front).has_value();
+  return fmt::format("trial {}, {}{}", member.trial, values_text(session, member),
+                     is_preferred ? fmt::format(" ({})", session.preference->text) : "");
+}
+
+std::string first_objective_note(const session::Session& session) {
+  if (session.others.empty()) return "";
+  return fmt::format("about {}, the first of {} objectives", session.objective.metric, session.others.size() + 1);
+}
+
+Json pick_json(const session::Session& session, const answer::Answer& answer) {
+  return {{"prefer", session.preference ? Json(session.preference->text) : Json(nullptr)},
+          {"pick", answer.pick ? Json(answer.front[*answer.pick].trial) : Json(nullptr)}};
+}
+
 Json front_json(const session::Session& session, const std::vector<search::FrontMember>& front) {
   if (session.others.empty()) return nullptr;
   const std::vector<session::Objective> objectives = session::all_objectives(session);

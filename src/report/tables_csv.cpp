@@ -48,14 +48,19 @@ std::vector<std::string> prediction_fields(const insight::PredictionRow& row, co
 
 }  // namespace
 
-PredictionsCsv::PredictionsCsv(std::vector<std::string> columns, bool maximize)
-    : columns_(std::move(columns)), maximize_(maximize) {}
+PredictionsCsv::PredictionsCsv(std::vector<std::string> columns, bool maximize, std::vector<std::string> others)
+    : columns_(std::move(columns)), maximize_(maximize), others_(std::move(others)) {}
 
 void PredictionsCsv::add(const insight::PredictionRow& row) {
   std::string line = csv_line(prediction_fields(row, columns_));
   line.pop_back();
   if (row.median && row.memory_feasible.value_or(true)) ranked_.emplace_back(*row.median, lines_.size());
   lines_.push_back(std::move(line));
+  std::string& end = ends_.emplace_back();
+  for (const insight::OtherPrediction& other : row.others) {
+    end += fmt::format(",{},{},{},{}", rounded_field(other.median), rounded_field(other.lower_95),
+                       rounded_field(other.upper_95), rounded_field(other.observed));
+  }
 }
 
 std::string PredictionsCsv::text() const {
@@ -68,8 +73,12 @@ std::string PredictionsCsv::text() const {
   append(header,
          {"mean", "stddev", "lower_95", "upper_95", "expected_improvement", "log_expected_improvement",
           "probability_feasible", "predicted_memory_bytes", "memory_feasible", "observed", "status", "median", "rank"});
+  for (const std::string& metric : others_) {
+    for (const char* what : {"median", "lower_95", "upper_95", "observed"})
+      header.push_back(fmt::format("{}_{}", metric, what));
+  }
   std::string text = csv_line(header);
-  for (std::size_t i = 0; i < lines_.size(); ++i) text += fmt::format("{},{}\n", lines_[i], ranks[i]);
+  for (std::size_t i = 0; i < lines_.size(); ++i) text += fmt::format("{},{}{}\n", lines_[i], ranks[i], ends_[i]);
   return text;
 }
 

@@ -16,7 +16,9 @@ namespace krigtune::report {
 /// predictions.csv; the ranks are known only after the last row.
 class PredictionsCsv {
  public:
-  PredictionsCsv(std::vector<std::string> columns, bool maximize);
+  /// `others`: the metrics of the further objectives, each of which has the columns METRIC_median, METRIC_lower_95,
+  /// METRIC_upper_95 and METRIC_observed after the rank.
+  PredictionsCsv(std::vector<std::string> columns, bool maximize, std::vector<std::string> others = {});
   void add(const insight::PredictionRow& row);
   std::size_t rows() const { return lines_.size(); }
   /// Returns the file; numbers have six significant digits. `median` and `mean` are equal; `mean` is kept for one more
@@ -27,7 +29,9 @@ class PredictionsCsv {
  private:
   std::vector<std::string> columns_;
   bool maximize_;
-  std::vector<std::string> lines_;                      // without the rank
+  std::vector<std::string> others_;
+  std::vector<std::string> lines_;                      // without the rank and what follows it
+  std::vector<std::string> ends_;                       // what follows the rank
   std::vector<std::pair<double, std::size_t>> ranked_;  // median, index of the line
 };
 

@@ -24,6 +24,7 @@ Json best_document(const report::RunView& run) {
   if (!run.session.others.empty()) {
     json["objectives"] = session::objectives_json(run.session);
     json["front"] = report::front_json(run.session, answer.front);
+    json.update(report::pick_json(run.session, answer));
   }
   if (!answer.emulated_network.empty()) {
     json["label"] = answer.emulated_network;

@@ -1,7 +1,9 @@
+#include "report/front_text.h"
 #include "report/labels.h"
 #include "result/export.h"
 #include "result/writers.h"
 #include "search/trials/history.h"
+#include "session/objectives.h"
 
 namespace krigtune::result {
 namespace {
@@ -39,6 +41,11 @@ Export export_json(const report::RunView& run, const std::filesystem::path& /*di
   Json document = {{"schema_version", 1}, {"session", run.name}};
   document["objective"] = {{"metric", run.session.objective.metric},
                            {"direction", run.session.objective.maximize ? "maximize" : "minimize"}};
+  if (!run.session.others.empty()) {
+    document["objectives"] = session::objectives_json(run.session);
+    document["front"] = report::front_json(run.session, run.answer.front);
+    document.update(report::pick_json(run.session, run.answer));
+  }
   document["best"] = is_recommended(run) ? best_document(run) : Json(nullptr);
   document["trials"] = Json::array();
   for (const journal::Trial& trial : run.history) {

@@ -7,6 +7,7 @@
 #include "deepspeed/result/loss_check.h"
 #include "report/change_text.h"
 #include "report/changes_page.h"
+#include "report/front_text.h"
 #include "report/job_text.h"
 #include "report/labels.h"
 #include "report/trial_classes.h"
@@ -100,6 +101,14 @@ std::string notes(const report::RunView& run) {
   return text.empty() ? "" : "\n" + text;
 }
 
+// The members of the front, of which the recommended configuration is one.
+std::string front_part(const report::RunView& run) {
+  if (run.answer.front.empty() || !is_recommended(run)) return "";
+  std::string text = fmt::format("\nIt is one of {}:\n\n", report::front_sentence(run.session, run.answer.front));
+  for (const std::string& line : report::front_lines(run.session, run.answer.front)) text += "- " + line + "\n";
+  return text;
+}
+
 // What the trials say about a job that the session does not describe, or describes otherwise.
 std::string job_part(const report::RunView& run) {
   const std::string sentence = report::job_sentence_of(*run.answer.best);
@@ -130,8 +139,9 @@ std::string reproduction(const report::RunView& run) {
 }  // namespace
 
 Export export_markdown(const report::RunView& run, const std::filesystem::path& /*directory*/) {
-  const std::string text = fmt::format("## What to train with\n\n{}\n{}\n{}{}{}{}", headline(run), settings_table(run),
-                                       trials_line(run), notes(run), job_part(run), reproduction(run));
+  const std::string text =
+      fmt::format("## What to train with\n\n{}\n{}\n{}{}{}{}{}", headline(run), settings_table(run), trials_line(run),
+                  notes(run), front_part(run), job_part(run), reproduction(run));
   return {{{"summary.md", text, "paste it into a pull request"}}};
 }
 

@@ -12,6 +12,7 @@
 #include "report/trial_lines.h"
 #include "run/side_by_side.h"
 #include "run/tuner.h"
+#include "trial/measure_spec.h"
 
 namespace krigtune::result {
 namespace {
@@ -45,6 +46,15 @@ void add_place(const journal::Trial& trial, std::vector<report::Cell>& row) {
   row.push_back(report::number_cell(trial.wall_s, duration_text(trial.wall_s)));
 }
 
+// The further objectives that have a column of their own; the peak of memory has one anyway.
+std::vector<const session::Objective*> shown_others(const session::Session& session) {
+  std::vector<const session::Objective*> shown;
+  for (const session::Objective& other : session.others) {
+    if (other.field != trial::kPeakMemory) shown.push_back(&other);
+  }
+  return shown;
+}
+
 std::vector<report::Column> columns_of(const report::RunView& run, bool with_places) {
   std::vector<report::Column> columns = {
       {"trial", "trial", true}, {"status", "status"}, {"reason", "reason"}, {"strategy", "strategy"}};
@@ -54,6 +64,8 @@ std::vector<report::Column> columns_of(const report::RunView& run, bool with_pla
   columns.push_back({"value", title, true});
   columns.push_back({"value_sem", "± 95 %", true});
   columns.push_back({"gain", fmt::format("vs trial {}", run.answer.reference ? run.answer.reference->trial : 0), true});
+  for (const session::Objective* other : shown_others(run.session))
+    columns.push_back({"metric_" + other->field, other->metric, true});
   columns.push_back({"tokens_per_s_per_gpu", "tokens/s per GPU", true});
   columns.push_back({"mfu", "MFU", true});
   columns.push_back({"hfu", "HFU", true});
@@ -101,6 +113,11 @@ std::vector<report::Cell> row_of(const report::RunView& run, const answer::Trial
   row.push_back(report::number_cell(search::value_of(trial, objective), report::outcome_text(run.session, trial)));
   row.push_back(half_width_cell(run.session, trial));
   row.push_back(gain_cell(gains(trial)));
+  for (const session::Objective* other : shown_others(run.session)) {
+    const std::optional<double> number = search::value_of(trial, *other);
+    row.push_back(number ? report::number_cell(*number, report::value_text(run.session, *other, *number))
+                         : report::Cell{});
+  }
   add_utilization(run.session, trial, row);
   row.push_back(bytes_cell(report::peak_memory_of(trial)));
   const bool best = run.answer.best && run.answer.best->trial == trial.number;

@@ -10,6 +10,7 @@
 #include "core/json.h"
 #include "journal/lock.h"
 #include "run/run_directory.h"
+#include "session/objectives.h"
 
 namespace krigtune::run {
 namespace {
@@ -41,6 +42,10 @@ void check_value(const session::Session& session, const trial::Outcome& outcome)
     throw UserError(fmt::format("{} is not a value of '{}'", value->second, session.objective.metric),
                     "give a finite number, or --status failed");
   }
+  const std::vector<std::string> missing = session::missing_metrics(session, outcome);
+  if (missing.empty()) return;
+  throw UserError(fmt::format("an ok trial without a value of '{}', which the session needs", missing.front()),
+                  "give a number for each objective and limit");
 }
 
 [[noreturn]] void refuse_closed(const journal::Trial& trial) {

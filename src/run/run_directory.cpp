@@ -68,6 +68,7 @@ Json measured_part(Json record) {
     record.erase(key);
   }
   record.erase("executor");  // it only says where trials run
+  record.erase("prefer");    // of several results it only says which one is recommended
   // It decides what fits on the virtual clock; of other trials it only says which ones are worth a try.
   if (!traits.only_what_is_modelled || traits.runs_programs) record.erase(kMemory);
   for (const char* key : {"assumed", "not_modelled", "also_not_modelled"}) {  // of predictions

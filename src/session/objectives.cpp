@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "core/block.h"
+#include "core/error.h"
 #include "core/text.h"
 #include "session/goodput.h"
 #include "session/session_blocks.h"
@@ -89,6 +92,7 @@ class ObjectivesRunner final : public trial::Runner {
 void read_objectives(Session& session, JsonObject& root) {
   const Json* one = root.find("objective");
   const Json* several = root.find("objectives");
+  const std::string prefer = root.text("prefer", "");
   if (one != nullptr && several != nullptr) {
     root.fail("objectives", "and \"objective\" are both given", "leave one of them out");
   }
@@ -98,11 +102,14 @@ void read_objectives(Session& session, JsonObject& root) {
       JsonObject(*one, root.source(), "/objective")
           .fail("limit", "only applies to one of several objectives", "leave it out, or write \"objectives\"");
     }
+    if (root.has("prefer")) root.fail("prefer", "only applies to several objectives", "leave it out");
     return;
   }
   std::vector<Objective> all = read_list(session, root, *several);
   session.objective = all.front();
   session.others.assign(all.begin() + 1, all.end());
+  if (root.has("prefer"))
+    session.preference = read_preference(session, prefer, root.source() + ": " + root.pointer("prefer"));
 }
 
 namespace {
@@ -201,44 +208,106 @@ Json objectives_schema() {
   return schema;
 }
 
+Json prefer_schema() {
+  return schema::text(
+      "With several objectives, which configuration of the front is recommended: \"throughput >= 0.95 best\" is the "
+      "best by the first other objective among those with 95 % of the best throughput, and \"peak_memory_bytes <= "
+      "3e10\" an absolute bound. Without it the best by the first objective");
+}
+
 std::vector<Objective> all_objectives(const Session& session) {
   std::vector<Objective> all = {session.objective};
   all.insert(all.end(), session.others.begin(), session.others.end());
   return all;
 }
 
+std::vector<Objective> needed_metrics(const Session& session) {
+  std::vector<Objective> needed = session.others;
+  needed.insert(needed.end(), session.limits.begin(), session.limits.end());
+  return needed;
+}
+
 namespace {
 
-bool has_limit(const Session& session, const Objective& objective) {
-  return std::any_of(session.limits.begin(), session.limits.end(),
-                     [&](const Objective& limit) { return limit.field == objective.field; });
+// Names a measured peak of memory as the metric, where it is needed.
+void name_peak_memory(const Session& session, trial::Measured& measured) {
+  if (!measured.peak_memory) return;
+  for (const Objective& objective : needed_metrics(session)) {
+    if (objective.field != trial::kPeakMemory) continue;
+    measured.metrics.emplace(objective.field, static_cast<double>(measured.peak_memory->count));
+  }
 }
 
 }  // namespace
 
+std::vector<std::string> missing_metrics(const Session& session, const trial::Outcome& outcome) {
+  std::vector<std::string> missing;
+  if (!std::holds_alternative<trial::Measured>(outcome)) return missing;
+  trial::Measured measured = std::get<trial::Measured>(outcome);
+  name_peak_memory(session, measured);
+  for (const Objective& objective : needed_metrics(session)) {
+    const auto found = measured.metrics.find(objective.field);
+    if (found == measured.metrics.end() || !std::isfinite(found->second)) missing.push_back(objective.field);
+  }
+  return missing;
+}
+
 trial::Outcome with_objectives(const Session& session, const space::Configuration& configuration,
                                trial::Outcome outcome) {
   outcome = with_goodput(session, configuration, std::move(outcome));
-  auto* measured = std::get_if<trial::Measured>(&outcome);
-  if (measured == nullptr) return outcome;
-  std::vector<Objective> needed = session.others;
-  needed.insert(needed.end(), session.limits.begin(), session.limits.end());
-  for (const Objective& objective : needed) {
-    if (objective.field == trial::kPeakMemory && measured->peak_memory) {
-      measured->metrics.emplace(objective.field, static_cast<double>(measured->peak_memory->count));
-    }
-    const auto found = measured->metrics.find(objective.field);
-    if (found != measured->metrics.end() && std::isfinite(found->second)) continue;
-    return trial::Failed{trial::FailureReason::kBadResult, 0,
-                         fmt::format("the result has no number '{}', which is one of the session's {}", objective.field,
-                                     has_limit(session, objective) ? "limits" : "objectives")};
-  }
-  return outcome;
+  if (auto* measured = std::get_if<trial::Measured>(&outcome)) name_peak_memory(session, *measured);
+  const std::vector<std::string> missing = missing_metrics(session, outcome);
+  if (missing.empty()) return outcome;
+  const bool is_limited = std::any_of(session.limits.begin(), session.limits.end(),
+                                      [&](const Objective& limit) { return limit.field == missing.front(); });
+  return trial::Failed{trial::FailureReason::kBadResult, 0,
+                       fmt::format("the result has no number '{}', which is one of the session's {}", missing.front(),
+                                   is_limited ? "limits" : "objectives")};
 }
 
 std::unique_ptr<trial::Runner> with_objectives(const Session& session, std::unique_ptr<trial::Runner> runner) {
   if (session.others.empty() && session.limits.empty()) return with_goodput(session, std::move(runner));
   return std::make_unique<ObjectivesRunner>(session, std::move(runner));
+}
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& where, const std::string& text, const Session& session) {
+  const Objective& first = session.objective;
+  throw UserError(fmt::format("{}: '{}' is not a preference", where, text),
+                  fmt::format("write \"{} {} best\"", first.metric, first.maximize ? ">= 0.95" : "<= 1.05"));
+}
+
+}  // namespace
+
+Preference read_preference(const Session& session, const std::string& text, const std::string& where) {
+  if (session.others.empty()) {
+    throw UserError(fmt::format("{}: the session has one objective, so there is no front to choose from", where),
+                    "leave it out");
+  }
+  std::istringstream stream(text);
+  const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+  if (words.size() < 3 || words.size() > 4 || (words.size() == 4 && words[3] != "best")) refuse(where, text, session);
+  const std::vector<Objective> objectives = all_objectives(session);
+  std::vector<std::string> names;
+  for (const Objective& objective : objectives) names.push_back(objective.metric);
+  const auto named = std::find(names.begin(), names.end(), words[0]);
+  if (named == names.end()) {
+    throw UserError(fmt::format("{}: '{}' is none of the objectives", where, words[0]), suggestion(words[0], names));
+  }
+  Preference preference;
+  preference.objective = static_cast<std::size_t>(named - names.begin());
+  const bool maximize = objectives[preference.objective].maximize;
+  if (words[1] != (maximize ? ">=" : "<=")) {
+    throw UserError(fmt::format("{}: '{}' is to be {}", where, words[0], maximize ? "maximized" : "minimized"),
+                    fmt::format("write {}", maximize ? ">=" : "<="));
+  }
+  const std::optional<double> number = finite_number(words[2]);
+  if (!number) refuse(where, text, session);
+  preference.bound = *number;
+  preference.is_of_best = words.size() == 4;
+  preference.text = text;
+  return preference;
 }
 
 }  // namespace krigtune::session

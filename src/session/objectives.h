@@ -10,12 +10,14 @@
 // Session::others.
 namespace krigtune::session {
 
-/// Sets session.objective and session.others from the keys "objective" and "objectives" of `root`; the runner must be
-/// set. Throws UserError if both are given, if a metric is named twice, or if the runner does not measure one.
+/// Sets session.objective, session.others and session.preference from the keys "objective", "objectives" and "prefer"
+/// of `root`; the runner must be set. Throws UserError if the first two are given, if a metric is named twice, or if
+/// the runner does not measure one.
 void read_objectives(Session& session, JsonObject& root);
 /// Returns the block as read_objectives reads it, with every default.
 Json objectives_json(const Session& session);
 Json objectives_schema();
+Json prefer_schema();  ///< of the key "prefer"
 
 /// Sets session.limits from the key "limits" of `root`: "METRIC <= NUMBER" or "METRIC >= NUMBER". The objectives must
 /// be set. Throws UserError if a text is none, names an objective or repeats a limit, or if the runner does not measure
@@ -30,6 +32,16 @@ bool is_within(const Objective& objective, double value);
 
 /// Returns the first objective and the others.
 std::vector<Objective> all_objectives(const Session& session);
+
+/// Reads `METRIC >= NUMBER [best]` for a metric to be maximised and `METRIC <= NUMBER [best]` for one to be minimised.
+/// Throws UserError that begins with `where`, also if the session has one objective.
+Preference read_preference(const Session& session, const std::string& text, const std::string& where);
+
+/// Returns what a measured trial must have a number for beside the first objective: the others, and the limits.
+std::vector<Objective> needed_metrics(const Session& session);
+/// Returns the fields of these that the outcome does not have, in the order of the session.
+/// Empty if it is not Measured.
+std::vector<std::string> missing_metrics(const Session& session, const trial::Outcome& outcome);
 
 /// Returns the outcome with every objective and every limited metric among its metrics: goodput is computed from the
 /// throughput (with_goodput), and a measured peak of memory is named as the metric. A measured outcome without a finite

@@ -297,6 +297,7 @@ Json resolved(const Session& session) {
     json["objective"] = to_json(session.objective);
   } else {
     json["objectives"] = objectives_json(session);
+    if (session.preference) json["prefer"] = session.preference->text;
   }
   for (const Objective& limit : session.limits) json["limits"].push_back(limit_text(limit));
   json["runner"] = runner::to_json(session.runner);

@@ -77,6 +77,14 @@ struct Objective {
   bool better(double a, double b) const { return maximize ? a > b : a < b; }
 };
 
+/// The user's choice among the members of a front: "throughput >= 0.95 best".
+struct Preference {
+  std::size_t objective = 0;  ///< index in the order of the session
+  double bound = 0.0;         ///< in its unit, or as a fraction of the front's best value
+  bool is_of_best = false;
+  std::string text = {};  ///< as the user wrote it
+};
+
 /// Returns the known metric that the objective is: by its name, or by the unit of a metric of the user's own, as
 /// "tokens/s" to be maximized or "s/step" to be minimized. nullptr if neither says it.
 const trial::Metric* metric_of(const Objective& objective);
@@ -132,6 +140,8 @@ struct Session {
   /// Measured metrics that are no objectives and must be at least (maximize) or at most as large as their
   /// Objective::limit
   std::vector<Objective> limits = {};
+  /// Which member of the front is recommended. Empty: the best by the first objective.
+  std::optional<Preference> preference = {};
   runner::RunnerSpec runner;
   executor::ExecutorSpec executor;
   Budget budget;

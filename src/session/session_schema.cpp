@@ -62,6 +62,7 @@ Json session_schema() {
                               {"objective", objective_schema()},
                               {"objectives", objectives_schema()},
                               {"limits", limits_schema()},
+                              {"prefer", prefer_schema()},
                               {"runner", runner::runner_schema()},
                               {"executor", executor::executor_schema()},
                               {"budget", budget_schema()},

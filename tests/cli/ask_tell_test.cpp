@@ -213,7 +213,7 @@ TEST_F(AskTellTest, TellPrintsADocumentForPrograms) {
 TEST_F(AskTellTest, TellRefusesWhatContradictsItselfInOneLine) {
   asked({"--count", "2"});
   expect_refused({"--value", "1"}, "--trial is missing");
-  expect_refused({"--trial", "0"}, "give --value, --status or --result");
+  expect_refused({"--trial", "0"}, "give --value, --values, --status or --result");
   expect_refused({"--trial", "0", "--status", "ok"}, "--status ok needs --value");
   expect_refused({"--trial", "0", "--status", "oom", "--value", "1"}, "--value cannot be combined with --status oom");
   expect_refused({"--trial", "0", "--value", "1", "--reason", "crash"}, "--reason cannot be combined with --status ok");

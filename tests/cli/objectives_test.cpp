@@ -1,7 +1,10 @@
 // A session with several objectives from the command line: the front in every output, and the user's pick.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "cli/cli_fixtures.h"
+#include "core/csv.h"
 #include "core/json.h"
 
 namespace krigtune {
@@ -87,6 +90,138 @@ TEST(SeveralObjectives, RefuseAPreferenceInOneLine) {
   const std::string one = (directory / "one").string();
   ASSERT_EQ(run_krigtune({"tune", replay_session(directory).string(), "--out", one}).code, 0);
   EXPECT_EQ(run_krigtune({"results", one, "--prefer", "speed >= 3"}).code, 2);
+}
+
+// The pick among the members: 50 is more than 0.7 x 70, and no smaller batch has that.
+constexpr const char* kWanted = "throughput >= 0.7 best";
+constexpr const char* kPicked = R"({"batch":5,"mode":"a"})";
+
+TEST(SeveralObjectives, RecommendWhatTuneIsToldToPrefer) {
+  const TemporaryDirectory directory;
+  const std::string run = (directory / "run").string();
+  const Said tuned = run_krigtune({"tune", two_goals(directory).string(), "--out", run, "--prefer", kWanted});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  EXPECT_NE(tuned.out.find("throughput 50, peak_memory_bytes 4.66 GiB (throughput >= 0.7 best)"), std::string::npos)
+      << tuned.out;
+  EXPECT_EQ(tuned.out.find("runner-up"), std::string::npos) << "that it is faster is not noise: " << tuned.out;
+  EXPECT_EQ(tuned.out.find("measured the largest"), std::string::npos) << tuned.out;
+  const Json best = best_json(directory);
+  EXPECT_EQ(best["configuration"].dump(), kPicked);
+  EXPECT_EQ(best["prefer"], kWanted);
+  EXPECT_EQ(best["pick"], best["trial"]);
+  EXPECT_EQ(best["front"].size(), 7);
+  // The directory remembers it.
+  const Json later = parse_json(run_krigtune({"results", run, "--json"}).out, "results");
+  EXPECT_EQ(later["pick"], best["trial"]);
+  EXPECT_EQ(later["best_trial"], best["trial"]);
+  EXPECT_NE(run_krigtune({"watch", run}).out.find("pick     trial "), std::string::npos);
+  // Another preference is no other session, and none is the best by the first objective.
+  const std::string other = "peak_memory_bytes <= 2e9";
+  ASSERT_EQ(run_krigtune({"tune", run, "--prefer", other}).code, 0);
+  EXPECT_EQ(best_json(directory)["configuration"].dump(), R"({"batch":2,"mode":"a"})");
+  ASSERT_EQ(run_krigtune({"tune", two_goals(directory).string(), "--out", run}).code, 0);
+  EXPECT_EQ(best_json(directory)["configuration"].dump(), R"({"batch":7,"mode":"a"})");
+}
+
+TEST(SeveralObjectives, SayThatNothingMeetsThePreference) {
+  const TemporaryDirectory directory;
+  const std::string run = (directory / "run").string();
+  const Said tuned =
+      run_krigtune({"tune", two_goals(directory).string(), "--out", run, "--prefer", "throughput >= 71"});
+  ASSERT_EQ(tuned.code, 0) << tuned.err;
+  const std::string said = "no configuration of the front has throughput >= 71; the best by throughput is recommended";
+  EXPECT_NE(tuned.out.find(said), std::string::npos) << tuned.out;
+  EXPECT_EQ(best_json(directory)["preference"], said);
+  EXPECT_EQ(best_json(directory)["configuration"].dump(), R"({"batch":7,"mode":"a"})");
+}
+
+TEST(SeveralObjectives, ShowThePickInTheReport) {
+  const TemporaryDirectory directory;
+  const std::string run = (directory / "run").string();
+  ASSERT_EQ(run_krigtune({"tune", two_goals(directory).string(), "--out", run}).code, 0);
+  const Said said = run_krigtune({"report", run, "--prefer", kWanted, "--json"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const Json picked = parse_json(run_krigtune({"results", run, "--json", "--prefer", kWanted}).out, "results")["pick"];
+  EXPECT_EQ(parse_json(said.out, "report")["best_trial"], picked);
+  const std::string page = read_text(directory / "run" / "report.html");
+  EXPECT_NE(page.find(std::to_string(picked.get<int>()) + " ★"), std::string::npos);
+  EXPECT_NE(page.find("This is about throughput, the first of 2 objectives"), std::string::npos);
+  EXPECT_NE(page.find("It is the pick of the front: trial "), std::string::npos);
+  EXPECT_NE(page.find("The recommended one is trial " + std::to_string(picked.get<int>())), std::string::npos);
+  EXPECT_EQ(run_krigtune({"report", run, "--prefer", "throughput >= 71"}).code, 2);
+}
+
+TEST(SeveralObjectives, AreToldByHand) {
+  const TemporaryDirectory directory;
+  const std::string run = (directory / "run").string();
+  ASSERT_EQ(run_krigtune({"ask", run, "--session", two_goals(directory).string(), "--count", "2"}).code, 0);
+  for (const std::vector<std::string>& incomplete : {std::vector<std::string>{"--value", "12"},
+                                                     {"--values", "throughput=12"},
+                                                     {"--values", "peak_memory_bytes=1e9"}}) {
+    std::vector<std::string> words = {"tell", run, "--trial", "0"};
+    words.insert(words.end(), incomplete.begin(), incomplete.end());
+    const Said refused = run_krigtune(words);
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_EQ(lines_in(refused.err), 1) << refused.err;
+  }
+  EXPECT_NE(run_krigtune({"tell", run, "--trial", "0", "--value", "12"}).err.find("peak_memory_bytes is missing"),
+            std::string::npos);
+  const Said told =
+      run_krigtune({"tell", run, "--trial", "0", "--values", "throughput=12,peak_memory_bytes=1e9", "--json"});
+  ASSERT_EQ(told.code, 0) << told.err;
+  EXPECT_EQ(parse_json(told.out, "tell")["values"].dump(), R"({"throughput":12,"peak_memory_bytes":1000000000})");
+  ASSERT_EQ(run_krigtune({"tell", run, "--trial", "1", "--value", "10", "--peak-memory-bytes", "5e8"}).code, 0);
+  EXPECT_EQ(best_json(directory)["front"].size(), 2) << "the second is slower and needs less";
+  EXPECT_EQ(run_krigtune({"tell", run, "--trial", "1", "--values", "throughput"}).code, 2);
+}
+
+TEST(SeveralObjectives, HavePredictionsEach) {
+  const TemporaryDirectory directory;
+  const std::string run = (directory / "run").string();
+  ASSERT_EQ(run_krigtune({"tune", two_goals(directory).string(), "--out", run}).code, 0);
+  const Said said = run_krigtune({"predict", run});
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("about throughput, the first of 2 objectives"), std::string::npos) << said.out;
+  const CsvTable table = parse_csv(read_text(directory / "run" / "predictions.csv"), "predictions.csv");
+  const auto column = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::find(table.header.begin(), table.header.end(), name) - table.header.begin());
+  };
+  ASSERT_LT(column("peak_memory_bytes_observed"), table.header.size());
+  int measured = 0;
+  for (const std::vector<std::string>& row : table.rows) {
+    const std::string& observed = row[column("peak_memory_bytes_observed")];
+    const double low = std::stod(row[column("peak_memory_bytes_lower_95")]);
+    const double high = std::stod(row[column("peak_memory_bytes_upper_95")]);
+    const double median = std::stod(row[column("peak_memory_bytes_median")]);
+    EXPECT_TRUE(low <= median && median <= high);
+    if (observed.empty()) continue;
+    ++measured;
+    const double batch = std::stod(row[column("batch")]);
+    const double peak = 1e9 * (batch + (row[column("mode")] == "b" ? 3.0 : 0.0));
+    EXPECT_DOUBLE_EQ(std::stod(observed), peak) << "as the table has it";
+    EXPECT_NEAR(median / peak, 1.0, 0.1);
+  }
+  EXPECT_EQ(measured, 14);
+}
+
+TEST(SeveralObjectives, AreNotComparedByTheFirstAlone) {
+  const TemporaryDirectory directory;
+  const Said said = run_krigtune({"compare", two_goals(directory).string(), "--out", (directory / "c").string()});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_EQ(lines_in(said.err), 1) << said.err;
+  EXPECT_NE(said.err.find("compare knows one number"), std::string::npos) << said.err;
+}
+
+TEST(SeveralObjectives, StandInExports) {
+  const TemporaryDirectory directory;
+  const std::string run = (directory / "run").string();
+  ASSERT_EQ(run_krigtune({"tune", two_goals(directory).string(), "--out", run}).code, 0);
+  ASSERT_EQ(run_krigtune({"export", run, "--format", "json,markdown", "--prefer", kWanted}).code, 0);
+  const Json exported = load_json(directory / "run" / "export" / "run.json");
+  EXPECT_EQ(exported["best"]["configuration"].dump(), kPicked);
+  EXPECT_EQ(exported["front"].size(), 7);
+  const std::string summary = read_text(directory / "run" / "export" / "summary.md");
+  EXPECT_NE(summary.find("It is one of a front of 7 configurations"), std::string::npos) << summary;
 }
 
 TEST(SeveralObjectives, ContinueWhereTheyWereInterrupted) {

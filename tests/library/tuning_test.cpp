@@ -52,6 +52,22 @@ class TuningTest : public testing::Test {
   TemporaryDirectory folder_;
 };
 
+TEST_F(TuningTest, TakesANumberForEachOfSeveralObjectives) {
+  Tuning tuning(file(R"({"space": {"depth": [1, 2, 3]}, "baseline": null, "runner": {"kind": "none"},
+                         "objectives": [{"metric": "score", "direction": "maximize"},
+                                        {"metric": "power_w", "direction": "minimize"}]})"),
+                runs());
+  const auto trial = tuning.ask();
+  ASSERT_TRUE(trial);
+  TrialResult result = TrialResult::ok(5.0);
+  EXPECT_NE(refusal([&] { tuning.tell(trial->number, result); }).find("'power_w', one of the session's objectives"),
+            std::string::npos);
+  result.metrics["power_w"] = 250.0;
+  tuning.tell(trial->number, result);
+  ASSERT_TRUE(tuning.best());
+  EXPECT_EQ(tuning.best()->value, 5.0);
+}
+
 TEST_F(TuningTest, AsksEveryConfigurationOfASmallSpaceOnceAndKnowsTheBest) {
   Tuning tuning(file(kSmallSpace), runs());
   std::set<ParameterValues> asked;

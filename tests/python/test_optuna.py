@@ -139,10 +139,28 @@ class OptunaTest(unittest.TestCase):
         study.optimize(bowl, n_trials=3)
         self.assertEqual(len(study.trials), 3)
 
-    def test_several_objectives_are_refused(self):
+    def test_several_objectives(self):
+        # The front of x^2 and (x - 2)^2 is 0 <= x <= 2; what y adds is 0 at its best.
+        def objective(trial):
+            x, y = trial.suggest_float("x", -4, 6), trial.suggest_float("y", 0, 1)
+            if x > 5:
+                raise ValueError("too large")
+            return x**2 + y, -(x - 2) ** 2 - y
+
         study = study_of(directions=["minimize", "maximize"])
-        with self.assertRaisesRegex(ValueError, "one objective"):
-            study.optimize(lambda trial: (bowl(trial), 1.0), n_trials=3)
+        study.optimize(objective, n_trials=25, catch=(ValueError,))
+        late = [trial for trial in study.trials[10:] if trial.values]
+        self.assertGreater(sum(-0.2 <= trial.params["x"] <= 2.2 for trial in late), len(late) / 2)
+        search = study.sampler._searches[-1].study
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Optuna asks to use best_trials
+            ours = {tuple(member["values"].values()) for member in search.front}
+        self.assertEqual(ours, {tuple(trial.values) for trial in study.best_trials})
+
+    def test_more_objectives_than_it_knows_are_refused(self):
+        study = study_of(directions=["minimize"] * 5)
+        with self.assertRaisesRegex(ValueError, "at most 4 objectives"):
+            study.optimize(lambda trial: [bowl(trial)] * 5, n_trials=3)
 
 
 if __name__ == "__main__":

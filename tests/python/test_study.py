@@ -331,6 +331,49 @@ class StudyTest(unittest.TestCase):
         self.assertLess(rows[0]["median"], rows[1]["median"])
         self.assertLess(rows[0]["lower_95"], rows[0]["upper_95"])
 
+    def test_several_objectives(self):
+        space = {"batch": [1, 2, 3, 4, 5, 6], "mode": ["lean", "fat"]}
+        goals = [{"metric": "throughput", "direction": "maximize"}, {"metric": "peak_memory_bytes", "direction": "minimize"}]
+
+        def measure(c):
+            if c["batch"] == 6:
+                raise MemoryError
+            return {"throughput": 10 * c["batch"], "peak_memory_bytes": 1e9 * (c["batch"] + (3 if c["mode"] == "fat" else 0))}
+
+        with krigtune.Study(space, self.directory, objectives=goals, prefer="throughput >= 0.55 best") as study:
+            self.assertEqual(study.metrics, ["throughput", "peak_memory_bytes"])
+            self.assertEqual(study.front, [])
+            study.run(measure, trials=12)
+            self.assertEqual([member["configuration"] for member in study.front],
+                             [{"batch": batch, "mode": "lean"} for batch in (5, 4, 3, 2, 1)])
+            self.assertEqual(study.front[0]["values"], {"throughput": 50, "peak_memory_bytes": 5e9})
+            self.assertEqual(study.best.configuration, {"batch": 3, "mode": "lean"})
+            row = study.predict({"batch": 2, "mode": "lean"})
+            self.assertAlmostEqual(row["others"]["peak_memory_bytes"]["observed"], 2e9)
+            ran = [one for one in study.trials if one["status"] == "ok"]
+            self.assertTrue(all(one["metrics"]["peak_memory_bytes"] >= 1e9 for one in ran))
+
+    def test_a_missing_objective_is_refused_and_the_trial_stays_open(self):
+        goals = [{"metric": "speed", "direction": "maximize"}, {"metric": "watts", "direction": "minimize"}]
+        with krigtune.Study(SPACE, self.directory, objectives=goals) as study:
+            trial = study.ask()
+            for result in (3.0, {"speed": 3.0}):
+                with self.assertRaisesRegex(krigtune.InputError, "has no 'watts'"):
+                    study.tell(trial, result)
+            with self.assertRaisesRegex(krigtune.InputError, "watts is missing"):  # the program's own check
+                study._call("tell", trial=trial.number, value=3.0)
+            told = study.tell(trial, {"speed": 3.0, "watts": 250})
+            self.assertEqual(told["values"], {"speed": 3.0, "watts": 250})
+
+    def test_objectives_that_contradict_themselves(self):
+        goals = [{"metric": "a", "direction": "maximize"}, {"metric": "b", "direction": "minimize"}]
+        for options, said in ((dict(objectives=goals, metric="a"), "one objective"), (dict(prefer="a >= 1"), "several objectives"),
+                              (dict(objectives=goals[:1]), "2 to 4"), (dict(objectives=["a", "b"]), "is not a dict")):
+            with self.assertRaisesRegex(krigtune.InputError, said):
+                krigtune.Study(SPACE, self.directory, **options)
+        with self.assertRaisesRegex(krigtune.InputError, "minimize has one objective"):
+            krigtune.minimize(parabola, SPACE, trials=3, objectives=goals)
+
     def test_the_files_are_there_at_the_end(self):
         krigtune.minimize(parabola, SPACE, trials=6, directory=self.directory, metric="loss").close()
         self.assertEqual([row["status"] for row in self.rows()], ["ok"] * 6)

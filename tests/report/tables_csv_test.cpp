@@ -59,6 +59,19 @@ TEST(PredictionsCsv, RanksWhatMayFitTheBestFirst) {
   }
 }
 
+TEST(PredictionsCsv, HasFourColumnsForEachFurtherObjective) {
+  report::PredictionsCsv csv(kColumns, true, {"power_w"});
+  insight::PredictionRow row;
+  row.configuration = kPoint;
+  row.others = {{250.0, 200.0, 312.5, std::nullopt}};
+  csv.add(row);
+  const std::string text = csv.text();
+  EXPECT_NE(text.find(",median,rank,power_w_median,power_w_lower_95,power_w_upper_95,power_w_observed\n"),
+            std::string::npos)
+      << text;
+  EXPECT_TRUE(text.ends_with(",250,200,312.5,\n")) << text;
+}
+
 TEST(PlanCsv, HasExactlyTheColumnsOfTheContract) {
   EXPECT_EQ(report::plan_header(kColumns),
             "zero_stage,overlap_comm,predicted_value,predicted_step_time_s,predicted_memory_bytes,memory_verdict,"

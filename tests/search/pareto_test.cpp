@@ -116,7 +116,7 @@ TEST(Front, ThePreferredMemberIsTheBestByTheOtherObjectiveWithinTheBound) {
   const std::vector<search::FrontMember> front = {
       {0, {}, {100.0, 50.0}, 1}, {1, {}, {96.0, 30.0}, 1}, {2, {}, {94.0, 10.0}, 1}};
   const auto chosen = [&](const std::string& text) {
-    return search::preferred(session, front, search::read_preference(session, text, "--prefer"));
+    return search::preferred(session, front, session::read_preference(session, text, "--prefer"));
   };
   EXPECT_EQ(chosen("speed >= 0.95 best"), 1);
   EXPECT_EQ(chosen("speed >= 1 best"), 0);
@@ -129,7 +129,7 @@ TEST(Front, ThePreferredMemberIsTheBestByTheOtherObjectiveWithinTheBound) {
 TEST(Front, APreferenceThatCannotBeReadIsRefusedInOneLine) {
   const session::Session session = two_objectives();
   const auto refusal = [&](const session::Session& of, const std::string& text) {
-    return user_error_of([&] { search::read_preference(of, text, "--prefer"); });
+    return user_error_of([&] { session::read_preference(of, text, "--prefer"); });
   };
   EXPECT_NE(refusal(session, "sped >= 1").find("'sped' is none of the objectives"), std::string::npos);
   EXPECT_NE(refusal(session, "speed <= 1").find("to be maximized"), std::string::npos);

@@ -8,6 +8,7 @@
 #include "page/html/html.h"
 #include "page/report/sections.h"
 #include "report/change_text.h"
+#include "report/front_text.h"
 #include "report/labels.h"
 #include "report/outlook_text.h"
 #include "report/trial_lines.h"
@@ -168,6 +169,12 @@ std::string kept_batch(const RunFacts& facts) {
                : "";
 }
 
+// Why it is recommended although others may be faster.
+std::string pick(const RunFacts& facts) {
+  const std::string text = report::pick_text(facts.session(), facts.answer());
+  return text.empty() ? "" : fmt::format("It is the pick of the front: {}", text);
+}
+
 std::vector<std::string> reasons(const RunFacts& facts) {
   const report::RunView& run = facts.run();
   std::vector<std::string> items;
@@ -176,6 +183,7 @@ std::vector<std::string> reasons(const RunFacts& facts) {
   };
   add(subject(facts));
   add(emulated(facts));
+  add(pick(facts));
   add(measured(facts));
   add(report::run_noise_sentence(run.session));
   if (const auto& next = facts.answer().runner_up; next && next->within_noise)

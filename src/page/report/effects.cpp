@@ -10,6 +10,7 @@
 #include "page/document.h"
 #include "page/html/html.h"
 #include "page/report/sections.h"
+#include "report/front_text.h"
 #include "report/importance_text.h"
 #include "report/labels.h"
 
@@ -208,7 +209,9 @@ std::string effects(const RunFacts& facts) {
       "Neighbours of the recommended configuration: one parameter has another value, all others stay as they are. "
       "(What "
       "changes against yours, in the answer above, compares with your values only, whatever goes along with them.)";
-  return (sentences.empty() ? "" : paragraph(what)) + list(sentences) + figures(all);
+  const std::string note = report::first_objective_note(facts.session());
+  return (note.empty() ? "" : paragraph(escaped(sentence("This is " + note)))) +
+         (sentences.empty() ? "" : paragraph(what)) + list(sentences) + figures(all);
 }
 
 }  // namespace krigtune::page

@@ -42,7 +42,8 @@ std::string report_page(const ReportSource& source) {
   document.title = fmt::format("krigtune: {}", source.run.name);
   document.header = paragraph(
       "krigtune tunes a training job: it runs short trials of it, each with another configuration, and "
-      "learns from them which is fastest.");
+      "learns from them which " +
+      std::string(facts.session().others.empty() ? "is fastest." : "are on the front of its objectives."));
   document.header += paragraph(fmt::format("{}. {} Made {}.", counted(facts.answer().trials.closed, "trial"),
                                            escaped(sentence(source.state)), escaped(source.made)));
   for (const SectionMaker& section : kSections) {

@@ -25,6 +25,7 @@
 #include "runner/command_result.h"
 #include "runner/replay.h"
 #include "session/objectives.h"
+#include "trial/measure_spec.h"
 
 namespace krigtune::cli {
 
@@ -226,6 +227,35 @@ trial::Outcome outcome_told(const ToldResult& told, const std::string& metric, c
   return trial::Failed{reason_of(reason, dash), 0, told.last_lines};
 }
 
+namespace {
+
+// People and programs name objectives as the session does, runners by their fields.
+trial::Outcome with_fields(const session::Session& session, trial::Outcome outcome) {
+  auto* measured = std::get_if<trial::Measured>(&outcome);
+  if (measured == nullptr) return outcome;
+  for (const session::Objective& other : session::needed_metrics(session)) {
+    const auto named = measured->metrics.find(other.metric);
+    if (other.metric == other.field || named == measured->metrics.end()) continue;
+    measured->metrics.emplace(other.field, named->second);
+    measured->metrics.erase(other.metric);
+  }
+  return outcome;
+}
+
+}  // namespace
+
+trial::Outcome complete_outcome(const session::Session& session, const space::Configuration& configuration,
+                                const trial::Outcome& told, const std::string& way) {
+  const trial::Outcome reported = with_fields(session, told);
+  if (const std::vector<std::string> missing = session::missing_metrics(session, reported); !missing.empty()) {
+    refuse(fmt::format("an ok trial needs a number for every objective{}, and {} {} missing",
+                       session.limits.empty() ? "" : " and limit", join(missing, ", "),
+                       missing.size() == 1 ? "is" : "are"),
+           fmt::format("give {}, or the status failed", fmt::format(fmt::runtime(way), missing.front())));
+  }
+  return session::with_objectives(session, configuration, reported);
+}
+
 Json told_json(const session::Session& session, const journal::Trial& trial, const search::History& history) {
   Json json = {{"trial", trial.number}};
   json["configuration"] = space::to_json(trial.proposal.configuration);
@@ -234,6 +264,11 @@ Json told_json(const session::Session& session, const journal::Trial& trial, con
   json["metric"] = session.objective.metric;
   const std::optional<double> value = search::value_of(trial, session.objective);
   json["value"] = json_or_null(value);
+  if (!session.others.empty()) {
+    json["values"] = Json::object();
+    for (const session::Objective& objective : session::all_objectives(session))
+      json["values"][objective.metric] = json_or_null(search::value_of(trial, objective));
+  }
   const answer::TrialGains gains(session.objective, history);
   json["reference_trial"] = gains.reference() ? Json(gains.reference()->trial) : Json(nullptr);
   json["gain"] = json_or_null(gains(trial));
@@ -247,6 +282,9 @@ void declare_tell(boost::program_options::options_description& options) {
   options.add_options()("status", typed_value_named("STATUS", {told_statuses()}),
                         "ok, oom or failed (default: ok with --value)");
   options.add_options()("value", typed_value_named("X"), "the measured value, in the objective's unit");
+  options.add_options()("values", typed_value_named("NAME=X,..."),
+                        "the measured numbers by their names, as in throughput=12.3,power_w=280: all of several "
+                        "objectives, and any others, which become metrics");
   options.add_options()("peak-memory-bytes", typed_value_named("B"),
                         "with --value: the peak memory of the rank that needed most, such as 6.4e10");
   options.add_options()("reason", typed_value_named("WORD", {told_reasons()}),
@@ -257,26 +295,49 @@ void declare_tell(boost::program_options::options_description& options) {
       "read the result from FILE, as the runner `command` does, instead of the options above; - is standard input");
 }
 
-double value_of(const std::string& text) {
+double value_of(const std::string& text, const char* option) {
   double number = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number)) return number;
-  throw UserError(fmt::format("--value: '{}' is not accepted", text), "write a number");
+  throw UserError(fmt::format("--{}: '{}' is not accepted", option, text), "write a number");
 }
 
-trial::Outcome typed_outcome(const Arguments& arguments, const std::string& metric) {
-  if (!arguments.flag("value") && !arguments.flag("status"))
-    refuse("the result of the trial is missing", "give --value, --status or --result");
+// Adds the numbers of --values. That of the first objective is the value, under its name or that of its field.
+void add_values(const std::vector<std::string>& items, const session::Objective& objective, ToldResult& told) {
+  for (const std::string& item : items) {
+    const std::size_t sign = item.find('=');
+    if (sign == std::string::npos || sign == 0)
+      throw UserError(fmt::format("--values: '{}' is not NAME=NUMBER", item), "write throughput=12.3,power_w=280");
+    const std::string name = item.substr(0, sign);
+    const double number = value_of(item.substr(sign + 1), "values");
+    const bool is_value = name == objective.metric || name == objective.reported_field();
+    const bool is_peak = name == trial::kPeakMemory;
+    if ((is_value && told.value) || (is_peak && told.peak_memory_bytes) || told.metrics.contains(name))
+      throw UserError(fmt::format("--values: '{}' is given twice", name), "leave one out");
+    if (is_value) {
+      told.value = number;
+    } else if (is_peak) {
+      told.peak_memory_bytes = number;
+    } else {
+      told.metrics[name] = number;
+    }
+  }
+}
+
+trial::Outcome typed_outcome(const Arguments& arguments, const session::Objective& objective) {
+  if (!arguments.flag("value") && !arguments.flag("values") && !arguments.flag("status"))
+    refuse("the result of the trial is missing", "give --value, --values, --status or --result");
   ToldResult told;
   told.status = arguments.text("status");
-  if (const auto value = arguments.text("value")) told.value = value_of(*value);
+  if (const auto value = arguments.text("value")) told.value = value_of(*value, "value");
   told.peak_memory_bytes = arguments.positive_number("peak-memory-bytes");
+  add_values(arguments.list("values"), objective, told);
   told.reason = arguments.text("reason");
-  return outcome_told(told, metric, "--");
+  return outcome_told(told, objective.reported_field(), "--");
 }
 
 trial::Outcome outcome_in_file(const Arguments& arguments, const std::string& metric) {
-  for (const char* other : {"value", "peak-memory-bytes", "reason"}) {
+  for (const char* other : {"value", "values", "peak-memory-bytes", "reason"}) {
     if (arguments.flag(other))
       refuse(fmt::format("--{} cannot be combined with --result, which contains it", other), "leave one out");
   }
@@ -298,6 +359,10 @@ std::string told_text(const session::Session& session, const journal::Trial& tri
   const std::string reason = trial::reason_text(*trial.outcome);
   if (value) {
     text += fmt::format(", {}", report::value_or_named_text(session, *value));
+    for (const session::Objective& other : session.others) {
+      const std::optional<double> its = search::value_of(trial, other);
+      if (its) text += fmt::format(", {} {}", other.metric, report::value_text(session, other, *its));
+    }
     const answer::TrialGains gains(session.objective, history);
     text += fmt::format(", {} trial {}", report::gain_text(gains(trial).value()), gains.reference()->trial);
   } else if (!reason.empty()) {
@@ -308,12 +373,16 @@ std::string told_text(const session::Session& session, const journal::Trial& tri
   return text + (best ? fmt::format("; best trial {}", best->trial) : "; no trial has succeeded yet");
 }
 
-// Returns the outcome with the value in the objective's unit, whose conversion may depend on the configuration.
+// Returns the outcome with the value in the objective's unit, whose conversion may depend on the configuration. A file
+// without a number for each objective is a bad result, as with the runner.
 trial::Outcome outcome_of(const session::Session& session, const std::filesystem::path& directory, std::int64_t number,
-                          const trial::Outcome& reported) {
+                          const trial::Outcome& reported, bool is_typed) {
   const search::History history = journal::read_journal(run::journal_path(directory));
   const journal::Trial* trial = search::find_trial(history, number);
-  return trial == nullptr ? reported : session::with_objectives(session, trial->proposal.configuration, reported);
+  if (trial == nullptr) return reported;
+  const space::Configuration& configuration = trial->proposal.configuration;
+  return is_typed ? complete_outcome(session, configuration, reported, "--values {}=X")
+                  : session::with_objectives(session, configuration, reported);
 }
 
 int tell(const Context& context) {
@@ -322,14 +391,15 @@ int tell(const Context& context) {
   if (!number) refuse("--trial is missing", "give the number that krigtune ask printed");
   const std::filesystem::path directory = arguments.operand();
   const run::RunRecord record = run::load_run(directory);
-  const std::string& metric = record.session.objective.reported_field();
+  const session::Objective& objective = record.session.objective;
+  const bool is_typed = !arguments.flag("result");
   const trial::Outcome reported =
-      arguments.flag("result") ? outcome_in_file(arguments, metric) : typed_outcome(arguments, metric);
+      is_typed ? typed_outcome(arguments, objective) : outcome_in_file(arguments, objective.reported_field());
   const run::Prepared prepared(record.session, record.options.earlier);
   const session::Session& session = prepared.session;
   const journal::Trial trial =
       run::tell_by_hand(session, directory, static_cast<int>(*number),
-                        outcome_of(session, directory, *number, reported), context.console.clock);
+                        outcome_of(session, directory, *number, reported, is_typed), context.console.clock);
 
   const search::History history = journal::read_journal(run::journal_path(directory));
   const report::RunView start{session,        history,   directory_name(directory),

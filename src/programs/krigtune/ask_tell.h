@@ -54,6 +54,11 @@ std::vector<std::string> told_reasons();
 /// contradicts itself; names of values begin with `dash` there, as in "--value".
 trial::Outcome outcome_told(const ToldResult& told, const std::string& metric, const std::string& dash);
 
+/// Returns the outcome with every objective of the session (session::with_objectives). Throws UserError if it is
+/// measured without one of several: the trial stays open, so that the number can be told. `way`: how to tell it.
+trial::Outcome complete_outcome(const session::Session& session, const space::Configuration& configuration,
+                                const trial::Outcome& told, const std::string& way);
+
 /// Returns what is known of a trial that was just closed; `history`: with it.
 Json told_json(const session::Session& session, const journal::Trial& trial, const search::History& history);
 

@@ -226,8 +226,19 @@ void refuse_other_places(const session::Session& session) {
       "leave \"executor\" out, or compare on measured trials (--from DIR, or the runner \"replay\")");
 }
 
+// Regret is of one number; the quality of a front is its hypervolume.
+void refuse_several_objectives(const session::Session& session) {
+  if (session.others.empty()) return;
+  throw UserError(
+      fmt::format("{}: /objectives: compare knows one number, the best value after so many trials, and this "
+                  "session has {}",
+                  session.file.string(), session.others.size() + 1),
+      "compare each of them alone, as \"objective\"");
+}
+
 session::Session session_to_compare(const Context& context) {
   session::Session session = session_of(context, context.arguments.operand());
+  refuse_several_objectives(session);
   const std::optional<std::string> from = context.arguments.text("from");
   if (!from) {
     refuse_other_places(session);

@@ -170,15 +170,25 @@ void print_export(const Context& context, const report::RunView& run, const std:
   print(context, json);
 }
 
+// The model of very many trials is conditioned on a part of them, which need not have the pick.
+bool recommends_the_pick(const report::RunView& run) {
+  const answer::Answer& answer = run.answer;
+  return !answer.pick || !answer.best || answer.front[*answer.pick].configuration == answer.best->configuration;
+}
+
 int export_run(const Context& context) {
   const Arguments& arguments = context.arguments;
   const std::vector<result::ExportFormat> formats = formats_of(arguments);
   std::optional<std::int64_t> number = arguments.integer("trial", 0, kHighestTrial);
-  const LoadedRun loaded(context, arguments.operand());
-  if (arguments.flag(kPrefer)) number = preferred_trial(context, loaded, number.has_value());
+  LoadedRun loaded(context, arguments.operand());
+  apply_prefer(context, loaded.prepared.session);
+  if (arguments.text(kPrefer) && number) throw UserError("--prefer and --trial cannot be combined", "leave one out");
+  const report::RunView whole = loaded.view(context.console);
+  require_preferred(context, whole.session, whole.answer.front);
+  if (!number && !recommends_the_pick(whole)) number = whole.answer.front[*whole.answer.pick].trial;
   search::History the_trial;
   if (number) the_trial.push_back(trial_of(loaded.history, *number, arguments.named("trial")));
-  const report::RunView run = number ? only(loaded.view(context.console), the_trial) : loaded.view(context.console);
+  const report::RunView run = number ? only(whole, the_trial) : whole;
   if (!run.answer.best && !std::all_of(formats.begin(), formats.end(), [](const auto& one) { return one.of_trials; })) {
     context.log.error(
         "no trial has succeeded yet, so there is no best one; name another with --trial, or export all trials (csv, "

@@ -10,6 +10,7 @@
 #include "cost/memory/memory_model.h"
 #include "fleet/sureness.h"
 #include "programs/krigtune/plan_tables.h"
+#include "report/front_text.h"
 #include "report/labels.h"
 #include "report/table.h"
 #include "search/model/job_words.h"
@@ -302,6 +303,11 @@ void print_how_sure(const PlanText& text) {
     text.out << wrapped(fmt::format("  how sure: {} took {:.2f} to {:.2f} times as long as predicted; rows less than "
                                     "10 % apart have to be measured to be told apart",
                                     range.subject, range.low, range.high),
+                        4);
+  }
+  if (!text.session.others.empty()) {
+    text.out << wrapped(fmt::format("  this order is {}; krigtune tune searches the front of all of them",
+                                    report::first_objective_note(text.session)),
                         4);
   }
   if (text.study.analysed == 0) return;

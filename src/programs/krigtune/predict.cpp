@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/session_state.h"
+#include "report/front_text.h"
 #include "report/importance_text.h"
 #include "report/labels.h"
 #include "report/tables_csv.h"
@@ -97,20 +98,28 @@ Json importance_json(const session::Session& session, const std::optional<insigh
   return json;
 }
 
-Json prediction_json(const insight::PredictionRow& row) {
+Json prediction_json(const session::Session& session, const insight::PredictionRow& row) {
   const auto bytes = [](const std::optional<Bytes>& count) { return count ? Json(count->count) : Json(nullptr); };
-  return {{"configuration", space::to_json(row.configuration)},
-          {"median", json_or_null(row.median)},
-          {"stddev", json_or_null(row.stddev)},
-          {"lower_95", json_or_null(row.lower_95)},
-          {"upper_95", json_or_null(row.upper_95)},
-          {"expected_improvement", json_or_null(row.expected_improvement)},
-          {"log_expected_improvement", json_or_null(row.log_expected_improvement)},
-          {"probability_feasible", json_number(row.probability_feasible)},
-          {"predicted_memory_bytes", bytes(row.predicted_memory)},
-          {"memory_feasible", row.memory_feasible ? Json(*row.memory_feasible) : Json(nullptr)},
-          {"observed", json_or_null(row.observed)},
-          {"status", row.status.empty() ? Json(nullptr) : Json(row.status)}};
+  Json json = {{"configuration", space::to_json(row.configuration)},
+               {"median", json_or_null(row.median)},
+               {"stddev", json_or_null(row.stddev)},
+               {"lower_95", json_or_null(row.lower_95)},
+               {"upper_95", json_or_null(row.upper_95)},
+               {"expected_improvement", json_or_null(row.expected_improvement)},
+               {"log_expected_improvement", json_or_null(row.log_expected_improvement)},
+               {"probability_feasible", json_number(row.probability_feasible)},
+               {"predicted_memory_bytes", bytes(row.predicted_memory)},
+               {"memory_feasible", row.memory_feasible ? Json(*row.memory_feasible) : Json(nullptr)},
+               {"observed", json_or_null(row.observed)},
+               {"status", row.status.empty() ? Json(nullptr) : Json(row.status)}};
+  for (std::size_t j = 0; j < row.others.size(); ++j) {
+    const insight::OtherPrediction& other = row.others[j];
+    json["others"][session.others[j].metric] = {{"median", json_or_null(other.median)},
+                                                {"lower_95", json_or_null(other.lower_95)},
+                                                {"upper_95", json_or_null(other.upper_95)},
+                                                {"observed", json_or_null(other.observed)}};
+  }
+  return json;
 }
 
 namespace {
@@ -118,6 +127,7 @@ namespace {
 void print_importance(std::ostream& out, const session::Session& session, const insight::Importance& importance) {
   out << "\nshare of the variation (Sobol indices of the surrogate, 95 % intervals), "
       << report::importance_note(importance) << '\n'
+      << (session.others.empty() ? "" : report::first_objective_note(session) + "\n")
       << report::render(report::importance_table(importance), report::TableFormat::kTable);
   if (const std::string pairs = report::pair_sentence(importance); !pairs.empty()) out << pairs << '\n';
   const std::vector<std::string> sentences = report::effect_sentences(session, importance);
@@ -133,7 +143,9 @@ struct Written {
 
 Written write_predictions(const Context& context, const LoadedRun& run, const insight::PredictOptions& options) {
   const std::filesystem::path file = context.arguments.text("out", (run.directory / "predictions.csv").string());
-  report::PredictionsCsv csv(run.session().space.columns(), run.session().objective.maximize);
+  std::vector<std::string> others;
+  for (const session::Objective& other : run.session().others) others.push_back(other.metric);
+  report::PredictionsCsv csv(run.session().space.columns(), run.session().objective.maximize, std::move(others));
   insight::for_each_prediction(run.session(), run.prepared.filter, run.prepared.candidates, run.history, options,
                                [&csv](const insight::PredictionRow& row) { csv.add(row); });
   write_atomically(file, csv.text());
@@ -175,7 +187,9 @@ Command predict_command() {
           "DIR",
           "Writes predictions for the whole space as CSV",
           "DIR is a run directory. The predictions are those of the surrogate. Every configuration of the space has a "
-          "row, including those that do not fit in memory. Values are in the objective's unit. predict also prints "
+          "row, including those that do not fit in memory. Values are in the objective's unit. With several objectives "
+          "they "
+          "are of the first one, and each other one has columns of its own. predict also prints "
           "which parameters matter: Sobol indices over the configurations that may fit, and the effect of changing one "
           "parameter of the best configuration.",
           declare_predict,

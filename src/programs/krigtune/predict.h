@@ -20,6 +20,6 @@ space::Space::Predicate predicate_of(const std::vector<space::Configuration::Ent
 Json importance_json(const session::Session& session, const std::optional<insight::Importance>& importance);
 
 /// Returns a row of predictions; what is not predicted is null.
-Json prediction_json(const insight::PredictionRow& row);
+Json prediction_json(const session::Session& session, const insight::PredictionRow& row);
 
 }  // namespace krigtune::cli

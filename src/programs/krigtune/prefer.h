@@ -1,6 +1,5 @@
 #pragma once
 #include <boost/program_options/options_description.hpp>
-#include <optional>
 
 #include "programs/krigtune/session_state.h"
 
@@ -10,12 +9,12 @@ namespace krigtune::cli {
 inline constexpr const char* kPrefer = "prefer";
 void declare_prefer(boost::program_options::options_description& options);
 
-/// Returns the index in the front of what --prefer chooses; without the option the first, which is the best by the
-/// first objective. Empty if there is no front. Throws UserError if the text is not a preference or no member is within
-/// it.
-std::optional<std::size_t> preferred_member(const Context& context, const report::RunView& run);
+/// Replaces the preference of the session by that of --prefer, if it is given. Throws UserError if the text is not a
+/// preference.
+void apply_prefer(const Context& context, session::Session& session);
 
-/// Returns the trial that --prefer chooses, which must be given. Throws UserError if `has_trial`: --trial is given too.
-std::int64_t preferred_trial(const Context& context, const LoadedRun& loaded, bool has_trial);
+/// Throws UserError if --prefer is given and no member of the front is within it.
+void require_preferred(const Context& context, const session::Session& session,
+                       const std::vector<search::FrontMember>& front);
 
 }  // namespace krigtune::cli

@@ -14,6 +14,7 @@
 #include "journal/lock.h"
 #include "page/report/report_page.h"
 #include "programs/krigtune/document.h"
+#include "programs/krigtune/prefer.h"
 #include "programs/krigtune/session_state.h"
 
 namespace krigtune::cli {
@@ -39,6 +40,7 @@ void declare_report(boost::program_options::options_description& options) {
   options.add_options()("compare", typed_value_named("DIR"),
                         "show the results of krigtune compare in this DIR beside the trials (default: the run "
                         "directory, or DIR-compare, if it belongs to the same session)");
+  declare_prefer(options);
   options.add_options()("open", "open the page in the browser (xdg-open)");
 }
 
@@ -53,8 +55,10 @@ void open_page(const Context& context, const std::filesystem::path& file) {
 
 int report_run(const Context& context) {
   const Arguments& arguments = context.arguments;
-  const LoadedRun loaded(context, arguments.operand());
+  LoadedRun loaded(context, arguments.operand());
+  apply_prefer(context, loaded.prepared.session);
   const report::RunView run = loaded.view(context.console);
+  require_preferred(context, run.session, run.answer.front);
   const std::filesystem::path file =
       std::filesystem::absolute(arguments.text("out", (loaded.directory / kReportFile).string())).lexically_normal();
   if (std::filesystem::is_directory(file)) {

@@ -45,28 +45,22 @@ report::TableFormat format_of(const Arguments& arguments) {
   return report::TableFormat::kJson;
 }
 
-// What --prefer chooses, or with several objectives and without it, the best by the first one. nullptr: nothing.
-const search::FrontMember* pick_of(const Context& context, const report::RunView& run) {
-  const std::optional<std::size_t> index = preferred_member(context, run);
-  return index ? &run.answer.front[*index] : nullptr;
-}
-
-void print_front(std::ostream& out, const report::RunView& run, const search::FrontMember* pick) {
+void print_front(std::ostream& out, const report::RunView& run) {
   if (run.session.others.empty()) return;
   out << '\n' << report::front_sentence(run.session, run.answer.front) << '\n';
   for (const std::string& line : report::front_lines(run.session, run.answer.front)) out << "  " << line << '\n';
-  if (pick != nullptr) out << fmt::format("pick: trial {}, {}\n", pick->trial, report::values_text(run.session, *pick));
+  if (const std::string pick = report::pick_text(run.session, run.answer); !pick.empty())
+    out << "pick: " << pick << '\n';
 }
 
-void print_results_json(const Context& context, const report::RunView& run, const report::Table& table,
-                        const search::FrontMember* pick) {
+void print_results_json(const Context& context, const report::RunView& run, const report::Table& table) {
   Json json = new_document("results");
   json["directory"] = run.directory.string();
   add_search(json, run.session, run.options);
   json["best_trial"] = run.answer.best ? Json(run.answer.best->trial) : Json(nullptr);
   if (!run.session.others.empty()) {
     json["front"] = report::front_json(run.session, run.answer.front);
-    json["pick"] = pick == nullptr ? Json(nullptr) : Json(pick->trial);
+    json.update(report::pick_json(run.session, run.answer));
   }
   json["job"] = run.answer.best ? report::job_json(run.answer.best->job) : Json(nullptr);
   if (!table.notes.empty()) json["notes"] = table.notes;
@@ -89,9 +83,10 @@ int results(const Context& context) {
     throw UserError("--spreadsheet-safe applies only to CSV", "add --format csv, or leave it out");
   }
   const std::optional<std::int64_t> top = context.arguments.integer("top", 1, kMostShown);
-  const LoadedRun loaded(context, context.arguments.operand());
+  LoadedRun loaded(context, context.arguments.operand());
+  apply_prefer(context, loaded.prepared.session);
   const report::RunView run = loaded.view(context.console);
-  const search::FrontMember* pick = pick_of(context, run);
+  require_preferred(context, run.session, run.answer.front);
   report::Table table = result::trial_table(run);
   // Values of several runs come from machines of different speeds; gains are on one scale.
   const bool has_runs = search::RunEffects(run.session.objective, run.history).columns() > 0;
@@ -101,14 +96,14 @@ int results(const Context& context) {
   if (top && table.rows.size() > static_cast<std::size_t>(*top)) table.rows.resize(static_cast<std::size_t>(*top));
   if (table.rows.empty()) context.log.warning("no trial is closed yet");
   if (format == report::TableFormat::kJson) {
-    print_results_json(context, run, table, pick);
+    print_results_json(context, run, table);
   } else {
     if (format == report::TableFormat::kCsv && !run.answer.emulated_network.empty())
       context.log.warning("values are of an " + run.answer.emulated_network);
     const bool fits = format == report::TableFormat::kTable && !context.arguments.flag("wide");
     const std::string text = fits ? result::trial_text(run, table, context.log.width()) : report::render(table, format);
     context.console.out << (is_safe ? spreadsheet_safe(text) : text);
-    if (format == report::TableFormat::kTable) print_front(context.console.out, run, pick);
+    if (format == report::TableFormat::kTable) print_front(context.console.out, run);
   }
   return ExitCode::kDone;
 }

@@ -26,9 +26,10 @@ namespace {
 
 constexpr int kProtocol = 1;  // a method or a parameter more is no other protocol
 constexpr std::int64_t kMostAskedAtOnce = 10'000;
-constexpr std::int64_t kMostRowsAtOnce = 100'000;  // in one answer; the commands write larger tables to files
-constexpr std::size_t kMostLastLines = 4000;       // bytes, of what a failed trial said
-constexpr double kMostSeconds = 1e9;               // of a trial
+constexpr std::int64_t kMostRowsAtOnce = 100'000;            // in one answer; the commands write larger tables to files
+constexpr std::size_t kMostLastLines = 4000;                 // bytes, of what a failed trial said
+constexpr double kMostSeconds = 1e9;                         // of a trial
+constexpr const char* kWay = "it in \"metrics\" as \"{}\"";  // of telling one of several objectives
 
 // Keeps the end, which names the error, and no part of a character.
 std::string end_of(const std::string& text) {
@@ -101,6 +102,7 @@ Json ServedRun::description() {
   json["metric"] = session().objective.metric;
   json["direction"] = session().objective.maximize ? "maximize" : "minimize";
   json["unit"] = session().objective.unit;
+  if (!session().others.empty()) json["objectives"] = session::objectives_json(session());
   json["parameters"] = Json::object();
   for (const space::Parameter& parameter : session().space.parameters())
     json["parameters"][parameter.name] = space::to_json(parameter);
@@ -154,12 +156,12 @@ Json ServedRun::tell(JsonObject params) {
   if (number) {
     const journal::Trial* asked = search::find_trial(history(), *number);
     const trial::Outcome outcome =
-        asked == nullptr ? reported : session::with_objectives(session(), asked->proposal.configuration, reported);
+        asked == nullptr ? reported : complete_outcome(session(), asked->proposal.configuration, reported, kWay);
     trial = hand().tell(static_cast<int>(*number), outcome);
   } else {
     const space::Configuration chosen =
         configuration_of(*configuration, params.source() + ": " + params.pointer("configuration"));
-    trial = hand().add(chosen, session::with_objectives(session(), chosen, reported), wall_s);
+    trial = hand().add(chosen, complete_outcome(session(), chosen, reported, kWay), wall_s);
   }
   unwritten_ = true;
   return told_json(session(), trial, history());
@@ -245,7 +247,7 @@ Json ServedRun::predicted(const Json& configurations, const JsonObject& params) 
   const search::TrialModel& fitted = model();
   const insight::Predictor predictor(session(), prepared_.filter, prepared_.candidates, fitted_->history, fitted);
   Json rows = Json::array();
-  for (const insight::PredictionRow& row : predictor(read)) rows.push_back(prediction_json(row));
+  for (const insight::PredictionRow& row : predictor(read)) rows.push_back(prediction_json(session(), row));
   return rows;
 }
 
@@ -256,8 +258,9 @@ Json ServedRun::predicted(const insight::PredictOptions& options, const JsonObje
                 fmt::format("write how many configurations to draw, from 1 to {}", kMostRowsAtOnce));
   }
   Json rows = Json::array();
-  insight::for_each_prediction(session(), prepared_.filter, prepared_.candidates, history(), options,
-                               [&](const insight::PredictionRow& row) { rows.push_back(prediction_json(row)); });
+  insight::for_each_prediction(
+      session(), prepared_.filter, prepared_.candidates, history(), options,
+      [&](const insight::PredictionRow& row) { rows.push_back(prediction_json(session(), row)); });
   return rows;
 }
 

@@ -21,6 +21,7 @@
 #include "programs/krigtune/document.h"
 #include "programs/krigtune/interrupt.h"
 #include "programs/krigtune/job_options.h"
+#include "programs/krigtune/prefer.h"
 #include "programs/krigtune/progress.h"
 #include "programs/krigtune/report.h"
 #include "programs/krigtune/session_state.h"
@@ -90,6 +91,7 @@ void declare_tune(boost::program_options::options_description& options) {
       "run this configuration after the baseline. JSON is an object such as '{\"micro_batch\": 8}'; may be repeated");
   declare_warm_start(options);
   options.add_options()("fresh", "move an existing run directory aside, and start over. It becomes DIR.1, DIR.2, ...");
+  declare_prefer(options);
   options.add_options()("fail-if-slower-than", value_named("X"),
                         "exit code 1 unless the best is at least X times as fast as the baseline");
   declare_show_config(options);
@@ -511,6 +513,7 @@ int tune(const Context& context) {
   run::RunOptions options = run_options(arguments, before);
   apply(budget, session);
   apply_executor(arguments, session);
+  apply_prefer(context, session);
   options.tries = guesses(arguments, session);
   const std::filesystem::path directory = run_directory(arguments, session.file);
   if (arguments.flag("show-config")) return show_it(context, session, source, tune_settings(options, directory));
@@ -542,7 +545,7 @@ Command tune_command() {
       kDeepSpeedOption,
       {},
       {"recipe", "final", "warmup-steps", "measure-steps", "hf-config", "tensor-parallel", kNoModelRun, "strategy",
-       kNoEarlyEnd, kKeepGoing, "seed", kNoInterferenceCheck, kPendingLimit, kRequeue, "fail-if-slower-than"}};
+       kNoEarlyEnd, kKeepGoing, "seed", kNoInterferenceCheck, kPendingLimit, kRequeue, kPrefer, "fail-if-slower-than"}};
 }
 
 }  // namespace krigtune::cli

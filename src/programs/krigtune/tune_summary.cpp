@@ -167,6 +167,8 @@ void print_summary_text(const Context& context, const report::RunView& run, cons
   if (run.answer.best) out << best_lines(run);
   if (run.answer.best && !conclusion.doubt.empty()) out << "           " << conclusion.doubt << '\n';
   out << paragraph("front", report::front_lines(run.session, run.answer.front));
+  if (const std::string pick = report::pick_text(run.session, run.answer); !pick.empty())
+    out << paragraph("pick", {pick});
   const std::string job = run.answer.best ? report::job_sentence_of(*run.answer.best) : "";
   if (!job.empty()) out << "job        " << job << '\n';
   out << "trials     " << trials_text(run.answer.trials) << "\nended      " << end_text(run.session, result) << '\n';
@@ -231,6 +233,7 @@ void print_summary_json(const Context& context, const report::RunView& run, cons
   json["suggest_s"] = suggestion_times(run.history);
   for (const answer::Remark& remark : run.answer.remarks) json[remark.name] = remark.text;
   json["front"] = report::front_json(run.session, run.answer.front);
+  if (!run.session.others.empty()) json.update(report::pick_json(run.session, run.answer));
   json["best"] = run.answer.best ? best_document(run) : Json(nullptr);
   json["files"] = files_in(run.directory);
   if (result.reason == run::EndReason::kInterrupted) json["go_on"] = conclusion.command_to_go_on;

@@ -91,6 +91,8 @@ void add_best(const Watched& watched, std::vector<std::string>& lines) {
     lines.push_back(fmt::format("         {}", raw));
   if (const std::string front = report::front_sentence(session, watched.answer.front); !front.empty())
     lines.push_back("front    " + front);
+  if (const std::string pick = report::pick_text(session, watched.answer); !pick.empty())
+    lines.push_back("pick     " + pick);
   for (const answer::Remark& remark : watched.answer.remarks) lines.push_back("         " + remark.text);
   if (const std::string job = report::job_sentence_of(best); !job.empty()) lines.push_back("job      " + job);
 }

@@ -95,25 +95,39 @@ def is_session(given: Union[Space, Session]) -> bool:
     return isinstance(space, Mapping) and not {"min", "max", "values"} & set(space)
 
 
+def _objective_json(objective: Any) -> Dict[str, Any]:
+    if not isinstance(objective, Mapping):
+        raise InputError(f"the objective {objective!r} is not a dict", 'write {"metric": "throughput", "direction": "maximize"}')
+    return {key: plain(value) for key, value in objective.items()}
+
+
 def session_json(given: Union[Space, Session], *, direction: Optional[str] = None, metric: Optional[str] = None,
-                 baseline: Optional[Mapping[str, Any]] = None, constraints: Sequence[str] = ()) -> Any:
+                 baseline: Optional[Mapping[str, Any]] = None, constraints: Sequence[str] = (),
+                 objectives: Optional[Sequence[Mapping[str, Any]]] = None, prefer: Optional[str] = None) -> Any:
     """Returns what the program takes for a session: the path of its file, or its contents.
 
     The other arguments complete a space, and may not be given with a session, which says them itself.
     """
     if is_session(given):
-        if direction or metric or baseline or constraints:
-            raise InputError("a session has its own objective, baseline and constraints", "leave direction, metric, baseline and "
-                             "constraints out, or give a space instead of a session")
+        if direction or metric or baseline or constraints or objectives is not None or prefer:
+            raise InputError("a session has its own objectives, baseline and constraints", "leave direction, metric, objectives, "
+                             "prefer, baseline and constraints out, or give a space instead of a session")
         if not isinstance(given, Mapping):
             return os.path.abspath(os.fspath(given))
         contents: Mapping[str, Any] = given
         return {**contents, "space": {name: _values_json(name, values) for name, values in contents["space"].items()}}
     assert isinstance(given, Mapping)
+    if objectives is None and prefer:
+        raise InputError("prefer chooses among the configurations of several objectives", "give objectives, or leave it out")
+    if objectives is not None and (direction or metric):
+        raise InputError("direction and metric belong to one objective", "write them into objectives")
+    goals: Dict[str, Any] = {"objective": {"metric": metric or "value", "direction": direction or "minimize"}}
+    if objectives is not None:
+        goals = {"objectives": [_objective_json(one) for one in objectives], **({"prefer": prefer} if prefer else {})}
     return {
         "space": {name: _values_json(name, values) for name, values in given.items()},
         "constraints": [constraints] if isinstance(constraints, str) else list(constraints),
         "baseline": None if baseline is None else plain_configuration(baseline),
-        "objective": {"metric": metric or "value", "direction": direction or "minimize"},
+        **goals,
         "runner": {"kind": "none"},
     }

@@ -105,6 +105,8 @@ class Study:
         which is removed when the study is closed.
     direction: "minimize" (the default) or "maximize". A session says this itself, and so it does metric, baseline and constraints.
     metric: the name of what is measured ("value").
+    objectives: instead of direction and metric, two to four dicts with "metric", "direction" and perhaps "limit".
+    prefer: which configuration of their front is the best, such as "throughput >= 0.95 best" (default: the best by the first).
     baseline: the configuration to be tried first, to which gains are relative.
     constraints: expressions over the parameters, such as "batch * length <= 4096".
     seed: the same seed and results lead to the same configurations.
@@ -117,12 +119,14 @@ class Study:
     def __init__(self, space: Union[Space, Session, None] = None, directory: Union[str, "os.PathLike[str]", None] = None, *,
                  direction: Optional[str] = None, metric: Optional[str] = None, baseline: Optional[Mapping[str, Any]] = None,
                  constraints: Sequence[str] = (), seed: Optional[int] = None, strategy: Optional[str] = None,
-                 warm_start: Iterable[Union[str, "os.PathLike[str]"]] = ()) -> None:
+                 warm_start: Iterable[Union[str, "os.PathLike[str]"]] = (),
+                 objectives: Optional[Sequence[Mapping[str, Any]]] = None, prefer: Optional[str] = None) -> None:
         if space is None and directory is None:
             raise InputError("a study without a space and a directory", "give one of them")
         session = None
         if space is not None:
-            session = session_json(space, direction=direction, metric=metric, baseline=baseline, constraints=constraints)
+            session = session_json(space, direction=direction, metric=metric, baseline=baseline, constraints=constraints,
+                                   objectives=objectives, prefer=prefer)
         self._lock = threading.Lock()
         self._server = Server(temporary=directory is None)
         self.directory = pathlib.Path(self._server.folder or directory or "").absolute()
@@ -136,6 +140,8 @@ class Study:
             raise
         self.metric: str = answer["metric"]
         self.direction: str = answer["direction"]
+        #: the metrics of all objectives, the first one first
+        self.metrics: List[str] = [one["metric"] for one in answer.get("objectives", [answer])]
         self.parameters: Dict[str, Any] = answer["parameters"]
         for text in [answer["change"], *answer["warnings"]]:
             if text:
@@ -178,7 +184,8 @@ class Study:
         """Records the result of a trial; when it returns, the result is on the disk.
 
         value: a number in the objective's unit, or a dict with it as "value" or under the metric's name, and any of "value_sem" (its
-            standard error), "peak_memory_bytes", and further numbers, which become metrics. NaN and infinity are failures.
+            standard error), "peak_memory_bytes", and further numbers, which become metrics (every objective among them). NaN and
+            infinity are failures.
         status: "ok" (the default with a value), "oom" or "failed". reason: why it failed, such as "timeout"; "interrupted": its
             configuration may be proposed again. message: the last lines of what it said.
 
@@ -223,6 +230,9 @@ class Study:
             raise InputError(f"the result {value!r} is not a number", f"return a number, or a dict with '{self.metric}'") from None
         if "value" not in numbers and status in (None, "ok"):
             raise InputError(f"the result {value!r} has no '{self.metric}'", "return a number, or a dict with it")
+        missing = [name for name in self.metrics[1:] if name not in numbers]
+        if missing and status in (None, "ok"):
+            raise InputError(f"the result {value!r} has no '{missing[0]}'", f"return a dict with {', '.join(self.metrics)}")
         if not all(math.isfinite(number) for number in numbers.values()):
             return {"status": "failed", "reason": "bad_result", "message": f"the result is {value!r}"}
         for name in ("value", "value_sem", "peak_memory_bytes"):
@@ -239,8 +249,15 @@ class Study:
                     json["posterior"]["upper_95"], json["gain"])
 
     @property
+    def front(self) -> List[Dict[str, Any]]:
+        """With several objectives those not beaten in all: a dict each with "trial", "configuration", "measurements", "values"."""
+        json = self._call("best")
+        front: List[Dict[str, Any]] = [] if json is None else json.get("front", [])
+        return front
+
+    @property
     def trials(self) -> List[Dict[str, Any]]:
-        """All trials, a dict each: "trial", "status" ("ok", "oom", "failed", "running"), "configuration", "value", ..."""
+        """All trials, a dict each: "trial", "status" ("ok", "oom", "failed", "running"), "configuration", "value", "metrics", ..."""
         trials: List[Dict[str, Any]] = self._call("trials")["trials"]
         return trials
 
@@ -264,7 +281,7 @@ class Study:
         """Returns what the model expects of a configuration, or of each of several, in the objective's unit.
 
         A dict each: "median", "lower_95" and "upper_95" of the noise-free value, "stddev" (half the 68 % interval),
-        "probability_feasible", ... None: nothing is predicted, because no trial has succeeded.
+        "probability_feasible", "others" (further objectives). None: nothing is predicted, because no trial has succeeded.
         """
         single = isinstance(configurations, Mapping)
         wanted = [self._complete(one) for one in ([configurations] if single else configurations)]
@@ -404,8 +421,12 @@ def maximize(function: Function, space: Union[Space, Session], trials: int = 30,
 def _optimize(direction: str, function: Function, space: Union[Space, Session], trials: int,
               directory: Union[str, "os.PathLike[str]", None], jobs: int, progress: Optional[bool],
               catch: Tuple[Type[BaseException], ...], options: Dict[str, Any]) -> Study:
+    if options.get("objectives") is not None:
+        raise InputError(f"krigtune.{direction} has one objective", "call krigtune.Study(space, objectives=[...]).run(function)")
     study = Study(space, directory, direction=None if space is None or is_session(space) else direction, **options)
     try:
+        if len(study.metrics) > 1:
+            raise InputError(f"the study has {len(study.metrics)} objectives", "call krigtune.Study(...).run(function)")
         if study.direction != direction:
             raise InputError(f"the session's objective is to {study.direction}", f"call krigtune.{study.direction}")
         return study.run(function, trials, jobs=jobs, catch=catch, progress=progress)

@@ -20,6 +20,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ._columns import Column, ColumnStudy, choice_column, number_column
 
+_MOST_OBJECTIVES = 4
+
 
 def _column(distribution: BaseDistribution) -> Column:
     if isinstance(distribution, FloatDistribution):
@@ -33,12 +35,16 @@ def _column(distribution: BaseDistribution) -> Column:
 class _Search:
     """A study of krigtune's over one search space of an Optuna study."""
 
-    def __init__(self, space: Dict[str, BaseDistribution], direction: str, seed: int, strategy: Optional[str]) -> None:
+    def __init__(self, space: Dict[str, BaseDistribution], directions: List[str], seed: int, strategy: Optional[str]) -> None:
         self.space = space
+        self.names = [f"value_{i}" for i in range(len(directions))]
         self.asked: Dict[int, Any] = {}  # Optuna's id of a trial: what was proposed for it
         self.known: set[int] = set()  # ids of trials whose results are told
         columns = {name: _column(distribution) for name, distribution in space.items()}
-        self.columns = ColumnStudy(columns, direction=direction, seed=seed, strategy=strategy)
+        goals: Dict[str, Any] = {"direction": directions[0]}
+        if len(directions) > 1:
+            goals = {"objectives": [{"metric": name, "direction": one} for name, one in zip(self.names, directions)]}
+        self.columns = ColumnStudy(columns, seed=seed, strategy=strategy, **goals)
         self.study = self.columns.study
 
     def ask(self, trial_id: int) -> Dict[str, Any]:
@@ -49,13 +55,15 @@ class _Search:
         self.asked[trial_id], values = asked
         return values
 
-    def tell(self, trial: FrozenTrial, state: TrialState, value: Optional[float]) -> None:
+    def tell(self, trial: FrozenTrial, values: Optional[Sequence[float]]) -> None:
         """Records the result of a trial, whoever chose its parameters."""
         if trial._trial_id in self.known:
             return
         self.known.add(trial._trial_id)
         asked = self.asked.pop(trial._trial_id, None)
-        outcome: Dict[str, Any] = dict(value=value) if value is not None else dict(status="failed")
+        outcome: Dict[str, Any] = dict(status="failed")
+        if values is not None:
+            outcome = dict(value=values[0] if len(self.names) == 1 else dict(zip(self.names, values)))
         chosen = self._configuration(trial)
         if asked is not None and chosen == self.columns.values_of(asked):
             self.study.tell(asked, **outcome)
@@ -73,13 +81,13 @@ class _Search:
         return {name: trial.params[name] for name in self.space}
 
 
-def _value_of(trial: FrozenTrial, state: TrialState, values: Optional[Sequence[float]]) -> Optional[float]:
-    """The result that counts: of a pruned trial the last one that it reported; None if it failed."""
+def _values_of(trial: FrozenTrial, state: TrialState, values: Optional[Sequence[float]]) -> Optional[Sequence[float]]:
+    """The results that count, one for each objective: of a pruned trial the last one that it reported; None if it failed."""
     if state == TrialState.COMPLETE:
-        return values[0] if values else None
+        return values or None
     if state == TrialState.PRUNED and trial.intermediate_values:
         last = trial.intermediate_values[max(trial.intermediate_values)]
-        return last if last == last else None
+        return [last] if last == last else None
     return None
 
 
@@ -89,8 +97,8 @@ class KrigtuneSampler(optuna.samplers.BaseSampler):
     seed: the same seed and results lead to the same samples; None: another one each time. strategy: "bayes" or "random".
     independent_sampler: samples the first trial, and parameters that not every trial has (default: at random).
 
-    Trials that the study has already, that other samplers or workers chose, or that were enqueued, are learned from. For studies
-    with one objective.
+    Trials that the study has already, that other samplers or workers chose, or that were enqueued, are learned from. A study
+    may have up to four directions: then the search is for the front of all of them.
     """
 
     def __init__(self, seed: Optional[int] = None, *, strategy: Optional[str] = None,
@@ -119,14 +127,14 @@ class KrigtuneSampler(optuna.samplers.BaseSampler):
 
     def sample_relative(self, study: optuna.Study, trial: FrozenTrial,
                         search_space: Dict[str, BaseDistribution]) -> Dict[str, Any]:
-        if len(study.directions) > 1:
-            raise ValueError("KrigtuneSampler has one objective; use another sampler for several")
+        if len(study.directions) > _MOST_OBJECTIVES:
+            raise ValueError(f"KrigtuneSampler has at most {_MOST_OBJECTIVES} objectives; use another sampler for more")
         if not search_space:
             return {}
         with self._lock:
             search = self._search_for(study, search_space)
             for other in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)):
-                search.tell(other, other.state, _value_of(other, other.state, other.values))
+                search.tell(other, _values_of(other, other.state, other.values))
             return search.ask(trial._trial_id)
 
     def sample_independent(self, study: optuna.Study, trial: FrozenTrial, param_name: str,
@@ -138,12 +146,12 @@ class KrigtuneSampler(optuna.samplers.BaseSampler):
         with self._lock:
             for search in self._searches:
                 if trial._trial_id in search.asked:
-                    search.tell(trial, state, _value_of(trial, state, values))
+                    search.tell(trial, _values_of(trial, state, values))
         self._independent.after_trial(study, trial, state, values)
 
     def _search_for(self, study: optuna.Study, space: Dict[str, BaseDistribution]) -> _Search:
         if not self._searches or self._searches[-1].space != space:
-            direction = "maximize" if study.direction == optuna.study.StudyDirection.MAXIMIZE else "minimize"
+            directions = ["maximize" if one == optuna.study.StudyDirection.MAXIMIZE else "minimize" for one in study.directions]
             self._searches = [search for search in self._searches if search.asked]  # those with running trials
-            self._searches.append(_Search(space, direction, self._seed, self._strategy))
+            self._searches.append(_Search(space, directions, self._seed, self._strategy))
         return self._searches[-1]

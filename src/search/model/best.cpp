@@ -207,15 +207,21 @@ std::optional<Recommendation> recommend(const session::Session& session, const C
 
 namespace {
 
-// With several objectives, only members of the front are recommended, because the best may be beyond a limit. Empty if
-// all measured configurations break a limit of the session.
+// With several objectives, only members of the front are recommended, because the best may be beyond a limit. The user
+// prefers one by what was measured, as in every list of the front. Empty if all measured configurations break a limit
+// of the session.
 std::optional<Eigen::Index> recommended_row(const session::Session& session, const History& history,
                                             const TrialModel& model, const AchievedValues& achieved) {
+  const std::vector<FrontMember> front = front_of(session, history);
+  if (const std::optional<std::size_t> pick = preferred(session, front)) {
+    const auto row = measured_row(model.measured(), history, front[*pick].configuration);
+    if (row) return *row;
+  }
   std::optional<Eigen::Index> best;
   const auto consider = [&](const std::optional<Eigen::Index>& row) {
     if (row && (!best || achieved.mean()(*row) > achieved.mean()(*best))) best = row;
   };
-  for (const FrontMember& member : front_of(session, history)) {
+  for (const FrontMember& member : front) {
     consider(measured_row(model.measured(), history, member.configuration));
   }
   if (session.others.empty() && !session.limits.empty()) {

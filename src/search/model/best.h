@@ -44,7 +44,8 @@ struct Changes {
 };
 
 /// The configuration to train with: the largest posterior mean among the successfully measured ones, with its evidence.
-/// With several objectives: the largest of the first one among the members of the front.
+/// With several objectives: the largest of the first one among the members of the front, or the member that the session
+/// prefers.
 struct Recommendation {
   int trial = 0;  ///< its best successful trial
   space::Configuration configuration;

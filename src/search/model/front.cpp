@@ -17,17 +17,10 @@
 // over boxes (surrogate/src/pareto.cpp) is exact.
 #include "search/model/front.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <iterator>
 #include <limits>
-#include <sstream>
 
-#include "core/error.h"
-#include "core/text.h"
 #include "search/model/best.h"
 #include "search/model/limit_models.h"
 #include "search/model/other_objective.h"
@@ -207,54 +200,8 @@ double FrontGain::lately_added(const Eigen::MatrixXd& measured, Eigen::Index cou
   return added / (static_cast<double>(count) * hypervolume_);
 }
 
-namespace {
-
-[[noreturn]] void refuse(const std::string& where, const std::string& text, const session::Session& session) {
-  const session::Objective& first = session.objective;
-  throw UserError(fmt::format("{}: '{}' is not a preference", where, text),
-                  fmt::format("write \"{} {} best\"", first.metric, first.maximize ? ">= 0.95" : "<= 1.05"));
-}
-
-std::optional<double> number_in(const std::string& word) {
-  double number = 0.0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  const bool is_whole = error == std::errc() && end == word.data() + word.size() && std::isfinite(number);
-  return is_whole ? std::optional(number) : std::nullopt;
-}
-
-}  // namespace
-
-Preference read_preference(const session::Session& session, const std::string& text, const std::string& where) {
-  if (session.others.empty()) {
-    throw UserError(fmt::format("{}: the session has one objective, so there is no front to choose from", where),
-                    "leave it out");
-  }
-  std::istringstream stream(text);
-  const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
-  if (words.size() < 3 || words.size() > 4 || (words.size() == 4 && words[3] != "best")) refuse(where, text, session);
-  const std::vector<session::Objective> objectives = session::all_objectives(session);
-  std::vector<std::string> names;
-  for (const session::Objective& objective : objectives) names.push_back(objective.metric);
-  const auto named = std::find(names.begin(), names.end(), words[0]);
-  if (named == names.end()) {
-    throw UserError(fmt::format("{}: '{}' is none of the objectives", where, words[0]), suggestion(words[0], names));
-  }
-  Preference preference;
-  preference.objective = static_cast<std::size_t>(named - names.begin());
-  const bool maximize = objectives[preference.objective].maximize;
-  if (words[1] != (maximize ? ">=" : "<=")) {
-    throw UserError(fmt::format("{}: '{}' is to be {}", where, words[0], maximize ? "maximized" : "minimized"),
-                    fmt::format("write {}", maximize ? ">=" : "<="));
-  }
-  const std::optional<double> number = number_in(words[2]);
-  if (!number) refuse(where, text, session);
-  preference.bound = *number;
-  preference.is_of_best = words.size() == 4;
-  return preference;
-}
-
 std::optional<std::size_t> preferred(const session::Session& session, const std::vector<FrontMember>& front,
-                                     const Preference& preference) {
+                                     const session::Preference& preference) {
   const std::vector<session::Objective> objectives = session::all_objectives(session);
   const session::Objective& bounded = objectives[preference.objective];
   const std::size_t by = preference.objective == 0 ? 1 : 0;
@@ -272,6 +219,10 @@ std::optional<std::size_t> preferred(const session::Session& session, const std:
     if (!chosen || objectives[by].better(front[i].values[by], front[*chosen].values[by])) chosen = i;
   }
   return chosen;
+}
+
+std::optional<std::size_t> preferred(const session::Session& session, const std::vector<FrontMember>& front) {
+  return session.preference ? preferred(session, front, *session.preference) : std::nullopt;
 }
 
 }  // namespace krigtune::search

@@ -54,20 +54,10 @@ class FrontGain {
   double hypervolume_;
 };
 
-/// The user's choice among the members of a front: "throughput >= 0.95 best".
-struct Preference {
-  std::size_t objective = 0;  ///< index in the order of the session
-  double bound = 0.0;         ///< in its unit, or as a fraction of the front's best value
-  bool is_of_best = false;
-};
-
-/// Reads `METRIC >= NUMBER [best]` for a metric to be maximised and `METRIC <= NUMBER [best]` for one to be minimised.
-/// Throws UserError that begins with `where`, also if the session has one objective.
-Preference read_preference(const session::Session& session, const std::string& text, const std::string& where);
-
 /// Returns the index of the preferred member: among those within the bound, the best by the first other objective of
-/// the session. Empty if no member is within it.
+/// the session. Empty if no member is within it, and, for the session's own preference, if it has none.
+std::optional<std::size_t> preferred(const session::Session& session, const std::vector<FrontMember>& front);
 std::optional<std::size_t> preferred(const session::Session& session, const std::vector<FrontMember>& front,
-                                     const Preference& preference);
+                                     const session::Preference& preference);
 
 }  // namespace krigtune::search
