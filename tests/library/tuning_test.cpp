@@ -60,7 +60,7 @@ TEST_F(TuningTest, TakesANumberForEachOfSeveralObjectives) {
   const auto trial = tuning.ask();
   ASSERT_TRUE(trial);
   TrialResult result = TrialResult::ok(5.0);
-  EXPECT_NE(refusal([&] { tuning.tell(trial->number, result); }).find("'power_w', one of the session's objectives"),
+  EXPECT_NE(refusal([&] { tuning.tell(trial->number, result); }).find("'power_w', which the session needs"),
             std::string::npos);
   result.metrics["power_w"] = 250.0;
   tuning.tell(trial->number, result);
