@@ -38,11 +38,12 @@ std::string how_to_measure(const trial::RunnerTraits& runner, std::vector<std::s
   return "name one that it measures: " + join(names, ", ");
 }
 
-void check_measured(const Session& session, const Objective& objective, const JsonObject& block) {
+void check_measured(const Session& session, const Objective& objective, const std::string& key,
+                    const JsonObject& block) {
   const std::optional<std::vector<std::string>> names = runner::measured_names(session.runner);
   if (!names || has_name(*names, objective.field)) return;
   const trial::RunnerTraits runner = runner::traits_of(session.runner);
-  block.fail("metric", fmt::format("the runner {} does not measure '{}'", runner.name, objective.metric),
+  block.fail(key, fmt::format("the runner {} does not measure '{}'", runner.name, objective.metric),
              how_to_measure(runner, *names, objective.field));
 }
 
@@ -68,7 +69,7 @@ std::vector<Objective> read_list(const Session& session, JsonObject& root, const
     if (i > 0 && one.gradient_noise) {
       block.fail("metric", "goodput can only be the first of several objectives", "move it to the front of the list");
     }
-    if (i > 0) check_measured(session, one, block);
+    if (i > 0) check_measured(session, one, "metric", block);
   }
   return objectives;
 }
@@ -152,12 +153,7 @@ Objective read_limit(const Session& session, const JsonObject& root, const std::
   if (known != nullptr && runner::traits_of(session.runner).has_our_fields) limit.field = std::string(known->field);
   limit.by_ratio = known != nullptr || limit.field == trial::kPeakMemory;
   limit.limit = bound;
-  const std::vector<std::string> names = measured_names(session.runner);
-  if (!names.empty() && !has_name(names, limit.field)) {
-    root.fail(key,
-              fmt::format("the runner {} does not measure '{}'", runner::traits_of(session.runner).name, limit.metric),
-              how_to_measure(session.runner, limit.field));
-  }
+  check_measured(session, limit, key, root);
   return limit;
 }
 
