@@ -46,11 +46,16 @@ class Calculon:
         self._model = model
         self._machine = json.loads((checkout / "systems" / f"{system}.json").read_text())
 
-    def step(self, gpus, batch, point):
+    def set_network(self, gigabytes_per_s):
+        """Of a GPU, between nodes."""
+        self._machine["networks"][1]["bandwidth"] = gigabytes_per_s
+
+    def step(self, gpus, batch, point, overlaps=None):
         """Returns (seconds of a step, bytes of a rank); None if it does not fit."""
         model = self._llm(self._llm.Application(self._model), logging.getLogger("calculon"))
         machine = self._system(self._machine)
-        model.compile(machine, self._llm.Execution.from_json(execution(gpus, batch, point)))
+        settings = {**execution(gpus, batch, point), **(overlaps or {})}
+        model.compile(machine, self._llm.Execution.from_json(settings))
         try:
             model.run(machine)
         except self._llm.Error as error:

@@ -147,6 +147,7 @@ def simulated_worlds(count, measure_table, out):
 # How krigtune names the systems of the tools that computed data/worlds.
 SYSTEMS = {"a100_80g": {"gpu": "a100-80gb", "interconnect": "nvlink3", "network": "ib-hdr-200"},
            "h100_80g_nvl8": {"gpu": "h100-80gb", "interconnect": "nvlink4", "network": "ib-ndr-400"},
+           "a100_pcie": {"gpu": "a100-80gb", "interconnect": "pcie4", "network": "ib-hdr-200"},
            "b200": {"gpu": "b200-180gb", "interconnect": "nvlink5", "network": "ib-ndr-400"}}
 
 
@@ -200,8 +201,10 @@ def computed_world(path):
     session = {"workload": {**workload, "framework": "megatron", "train_batch_size": world["train_batch_size"]},
                "cluster": {"nodes": max(gpus // 8, 1), "gpus_per_node": min(gpus, 8), **SYSTEMS[world["system"]]},
                "space": values_that_occur(rows, parameters), "baseline": None, "objective": {"metric": "throughput"}}
+    session["cluster"].update({key: world[key] for key in ("network",) if key in world})
+    session["fixed"] = dict(world.get("fixed", {}))
     if of_simumax:
-        session["fixed"] = {"zero_stage": 1, "sequence_parallel": True}
+        session["fixed"].update({"zero_stage": 1, "sequence_parallel": True})
         if "topk" in model:  # tensor ranks have whole experts
             session["fixed"]["expert_tensor_parallel"] = 1
     return path.stem, session, rows
