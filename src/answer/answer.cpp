@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "core/text.h"
 #include "runner/runner.h"
 #include "search/model/limit_models.h"
+#include "session/objectives.h"
 
 namespace krigtune::answer {
 namespace {
@@ -107,6 +109,23 @@ std::string unmet_preference(const session::Session& session, const std::vector<
                      session.objective.metric);
 }
 
+std::string kept_limits(const session::Session& session, const search::History& history,
+                        const std::optional<search::Recommendation>& best) {
+  if (session.limits.empty() || !best) return "";
+  std::vector<std::string> limits;
+  for (const session::Objective& limit : session.limits) limits.push_back(session::limit_text(limit));
+  int ran = 0;
+  int broke = 0;
+  for (const journal::Trial& trial : history) {
+    if (!trial.outcome || !std::holds_alternative<trial::Measured>(*trial.outcome)) continue;
+    ++ran;
+    if (!search::broken_limits(session, trial).empty()) ++broke;
+  }
+  return fmt::format("the {} to {}; {} of {} trials that ran did not",
+                     session.others.empty() ? "best configuration keeps" : "configurations of the front keep",
+                     join(limits, " and "), broke, ran);
+}
+
 }  // namespace
 
 TrialGains::TrialGains(const session::Objective& objective, const search::History& history,
@@ -177,7 +196,8 @@ Answer answer_of(const session::Session& session, const search::History& history
   answer.gpu_hours = gpu_hours_of(session, history);
   answer.emulated_network = emulated_label(session);
   answer.remarks = {{"machine", search::run_effect_sentence(session.objective, history)},
-                    {"preference", unmet_preference(session, answer.front)}};
+                    {"preference", unmet_preference(session, answer.front)},
+                    {"limits", kept_limits(session, history, best)}};
   std::erase_if(answer.remarks, [](const Remark& remark) { return remark.text.empty(); });
   return answer;
 }

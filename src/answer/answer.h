@@ -114,6 +114,7 @@ struct Answer {
   std::optional<double> gpu_hours;
   std::string emulated_network;  ///< "emulated network eth-25", which goes with every number; "" if none is emulated
   /// "machine": its speed has changed (search::run_effect_sentence). "preference": nothing is within its bound.
+  /// "limits": how many trials broke the session's limits, if it has any.
   std::vector<Remark> remarks;
 
   /// Returns whether the interval of the best value says anything.

@@ -171,6 +171,25 @@ TEST(Answer, RemarksThatTheMachineHasBecomeSlower) {
   EXPECT_NE(remarks.front().text.find("1.8 times slower"), std::string::npos);
 }
 
+TEST(Answer, SaysHowManyTrialsBrokeTheLimits) {
+  session::Session session = bench_session();
+  session::Objective limit{"power_w", false, "power_w"};
+  limit.limit = 300.0;
+  session.limits = {limit};
+  search::History history;
+  for (const double power_w : {290.0, 310.0, 320.0}) {
+    trial::Outcome outcome = measured_samples(10.0);
+    std::get<trial::Measured>(outcome).metrics["power_w"] = power_w;
+    history.push_back(trial_record(static_cast<int>(history.size()), configuration(2, 2, false), std::move(outcome)));
+  }
+  history.push_back(failed(3, trial::FailureReason::kTimeout, 100.0));
+  const std::vector<answer::Remark> remarks = answer_of(session, history, recommendation()).remarks;
+  ASSERT_EQ(remarks.size(), 1U);
+  EXPECT_STREQ(remarks.front().name, "limits");
+  EXPECT_EQ(remarks.front().text, "the best configuration keeps to power_w <= 300; 2 of 3 trials that ran did not");
+  EXPECT_TRUE(answer_of(session, history, std::nullopt).remarks.empty()) << "then no configuration does";
+}
+
 TEST(Answer, NamesTheEmulatedNetwork) {
   const session::Session session = bench_session(R"({"gpus_per_node": 2, "emulate_network": "eth-25"})");
   EXPECT_EQ(answer_of(session, {}, std::nullopt).emulated_network, "emulated network eth-25");
