@@ -101,19 +101,24 @@ def points_of(world, model):
         yield point
 
 
+def write_table(path, columns, batch, points, steps):
+    """One row a configuration. `steps`: seconds and bytes of each point, or None if it does not fit."""
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*columns, "status", "step_time_s", "samples_per_s", "peak_memory_bytes"])
+        for point, step in zip(points, steps):
+            measured = ["oom", "", "", ""] if step is None else \
+                ["ok", f"{step[0]:.6g}", f"{batch / step[0]:.6g}", int(step[1])]
+            writer.writerow([*(str(point[name]).lower() for name in columns), *measured])
+
+
 def compute(checkout, out, name):
     world = WORLDS[name]
     model = json.loads((checkout / "models" / f"{world.model}.json").read_text())
     calculon = Calculon(checkout, model, world.system)
-    with open(out / f"{name}.csv", "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*COLUMNS, "status", "step_time_s", "samples_per_s", "peak_memory_bytes"])
-        for point in points_of(world, model):
-            step = calculon.step(world.gpus, world.batch, point)
-            said = [str(value).lower() for value in point.values()]
-            measured = ["oom", "", "", ""] if step is None else \
-                ["ok", f"{step[0]:.6g}", f"{world.batch / step[0]:.6g}", int(step[1])]
-            writer.writerow([*said, *measured])
+    points = list(points_of(world, model))
+    steps = (calculon.step(world.gpus, world.batch, point) for point in points)
+    write_table(out / f"{name}.csv", COLUMNS, world.batch, points, steps)
     if model["hidden"] % model["attn_heads"]:  # gpt3-13B: 5140 with 40 heads
         model["hidden"] = model["attn_heads"] * model["attn_size"]
     described = {"model": model, "system": world.system, "gpus": world.gpus, "train_batch_size": world.batch}

@@ -11,7 +11,6 @@ Then: experiments/search/run.sh --computed OUT. A dozen worlds cannot show a dif
 """
 import collections
 import contextlib
-import csv
 import io
 import itertools
 import json
@@ -262,13 +261,7 @@ def compute(tool, out, seed):
         return f"{about}: {len(runs)} of {len(points)} run, left out"
     varied = [name for name in tool.columns if len({point[name] for point in points}) > 1]
     name = f"{tool.prefix}{seed:03d}"
-    with open(out / f"{name}.csv", "w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*varied, "status", "step_time_s", "samples_per_s", "peak_memory_bytes"])
-        for point, step in zip(points, steps):
-            measured = ["oom", "", "", ""] if step is None else \
-                ["ok", f"{step[0]:.6g}", f"{world.batch / step[0]:.6g}", int(step[1])]
-            writer.writerow([*(str(point[each]).lower() for each in varied), *measured])
+    calculon_worlds.write_table(out / f"{name}.csv", varied, world.batch, points, steps)
     fixed = {each: points[0][each] for each in tool.columns if each not in varied}
     if fixed.get("expert_parallel") == 1 and "expert_num" not in world.model:
         del fixed["expert_parallel"]

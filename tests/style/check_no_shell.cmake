@@ -2,6 +2,7 @@
 # Fails if a file uses a shell, or starts a program and is not one of the few that may (docs/security.md). A finding is
 # file: rule.
 cmake_minimum_required(VERSION 3.24...3.31)
+include(${CMAKE_CURRENT_LIST_DIR}/sources.cmake)
 
 # These files may start programs: the guard starts what the session names, the launch of local ranks and its GPU twin
 # start krigtune-bench itself, core/short_program starts one of our own programs to learn whether it can start or use
@@ -19,15 +20,7 @@ set(shells "\"[^\"]*(/(ba|da|z|k|c)?sh[ \"\\\\]|sh -c)|\"(ba|da|z|k|c)?sh\"")
 get_filename_component(ROOT "${ROOT}" ABSOLUTE)
 set(bad "")
 set(count 0)
-foreach(tree IN ITEMS include src surrogate)
-  foreach(suffix IN ITEMS h hpp inl cpp cc cu cuh)
-    file(GLOB_RECURSE found ${ROOT}/${tree}/*.${suffix})
-    list(APPEND files ${found})
-  endforeach()
-endforeach()
-if(NOT files)
-  message(FATAL_ERROR "no source files below ${ROOT}: nothing was checked")
-endif()
+list_sources(files include src surrogate)
 
 # find(<regex> <regex of exempt paths> <message>)
 macro(find regex not_in say)

@@ -3,6 +3,7 @@
 # trial costs, whether its values repeat, which command it starts, ... A new runner then answers in its own file, and
 # nothing else has to learn its name. A finding is file:line: rule.
 cmake_minimum_required(VERSION 3.24...3.31)
+include(${CMAKE_CURRENT_LIST_DIR}/sources.cmake)
 
 set(room "^src/runner/")
 set(kinds "bench|simulate|replay|command|deepspeed|none")
@@ -15,16 +16,7 @@ set(by_name "traits_of(_block)?[(].*[)][.]name *[=!]=|(traits|runner)[.]name *[=
 set(by_key "\"kind\".*[=!]= *\"|kind *[=!]= *\"(${kinds})\"|\"(${kinds})\" *[=!]= *[a-z_.]*kind")
 
 get_filename_component(ROOT "${ROOT}" ABSOLUTE)
-set(files "")
-foreach(tree IN ITEMS include src)
-  foreach(suffix IN ITEMS h hpp inl cpp cc cu cuh)
-    file(GLOB_RECURSE found ${ROOT}/${tree}/*.${suffix})
-    list(APPEND files ${found})
-  endforeach()
-endforeach()
-if(NOT files)
-  message(FATAL_ERROR "no source files below ${ROOT}: nothing was checked")
-endif()
+list_sources(files include src)
 
 # Line numbers are looked up only in the few files with a finding. A line that is a comment is allowed.
 macro(report_places)

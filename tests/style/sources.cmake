@@ -1,0 +1,15 @@
+# list_sources(<variable> <tree>...): all C++ and CUDA files below these folders of ROOT. Fails if there are none, because
+# then nothing would be checked.
+function(list_sources variable)
+  set(files "")
+  foreach(tree IN LISTS ARGN)
+    foreach(suffix IN ITEMS h hpp inl cpp cc cu cuh)
+      file(GLOB_RECURSE found ${ROOT}/${tree}/*.${suffix})
+      list(APPEND files ${found})
+    endforeach()
+  endforeach()
+  if(NOT files)
+    message(FATAL_ERROR "no source files below ${ROOT}: nothing was checked")
+  endif()
+  set(${variable} "${files}" PARENT_SCOPE)
+endfunction()
