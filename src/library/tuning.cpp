@@ -8,7 +8,7 @@
 #include "run/prepared.h"
 #include "run/run_directory.h"
 #include "search/model/best.h"
-#include "trial/measure_spec.h"
+#include "session/objectives.h"
 
 namespace krigtune {
 namespace {
@@ -31,10 +31,7 @@ trial::Outcome outcome_of(const TrialResult& result, const session::Session& ses
   measured.metrics[session.objective.field] = result.value;
   measured.value_sem = result.value_sem;
   if (result.peak_memory_bytes) measured.peak_memory = Bytes{*result.peak_memory_bytes};
-  for (const session::Objective& other : session.others) {
-    if (other.field == trial::kPeakMemory && result.peak_memory_bytes)
-      measured.metrics.emplace(other.field, static_cast<double>(*result.peak_memory_bytes));
-  }
+  session::name_peak_memory(session, measured);
   return measured;
 }
 

@@ -223,9 +223,6 @@ std::vector<Objective> needed_metrics(const Session& session) {
   return needed;
 }
 
-namespace {
-
-// Names a measured peak of memory as the metric, where it is needed.
 void name_peak_memory(const Session& session, trial::Measured& measured) {
   if (!measured.peak_memory) return;
   for (const Objective& objective : needed_metrics(session)) {
@@ -233,8 +230,6 @@ void name_peak_memory(const Session& session, trial::Measured& measured) {
     measured.metrics.emplace(objective.field, static_cast<double>(measured.peak_memory->count));
   }
 }
-
-}  // namespace
 
 std::vector<std::string> missing_metrics(const Session& session, const trial::Outcome& outcome) {
   std::vector<std::string> missing;

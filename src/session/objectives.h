@@ -39,6 +39,8 @@ Preference read_preference(const Session& session, const std::string& text, cons
 
 /// Returns what a measured trial must have a number for beside the first objective: the others, and the limits.
 std::vector<Objective> needed_metrics(const Session& session);
+/// Names a measured peak of memory as the metric, where it is needed.
+void name_peak_memory(const Session& session, trial::Measured& measured);
 /// Returns the fields of these that the outcome does not have, in the order of the session.
 /// Empty if it is not Measured.
 std::vector<std::string> missing_metrics(const Session& session, const trial::Outcome& outcome);

@@ -52,6 +52,23 @@ class TuningTest : public testing::Test {
   TemporaryDirectory folder_;
 };
 
+// The peak is told as a field of its own, and the limit is of the metric.
+TEST_F(TuningTest, TakesTheToldPeakForALimitOfMemory) {
+  Tuning tuning(file(R"({"space": {"depth": [1, 2, 3]}, "baseline": null, "runner": {"kind": "none"},
+                         "objective": {"metric": "score", "direction": "maximize"},
+                         "limits": ["peak_memory_bytes <= 100"]})"),
+                runs());
+  for (const auto& [value, peak] : std::vector<std::pair<double, std::int64_t>>{{5.0, 90}, {7.0, 110}}) {
+    const auto trial = tuning.ask();
+    ASSERT_TRUE(trial);
+    TrialResult result = TrialResult::ok(value);
+    result.peak_memory_bytes = peak;
+    tuning.tell(trial->number, result);
+  }
+  ASSERT_TRUE(tuning.best());
+  EXPECT_EQ(tuning.best()->value, 5.0) << "the faster one breaks the limit";
+}
+
 TEST_F(TuningTest, TakesANumberForEachOfSeveralObjectives) {
   Tuning tuning(file(R"({"space": {"depth": [1, 2, 3]}, "baseline": null, "runner": {"kind": "none"},
                          "objectives": [{"metric": "score", "direction": "maximize"},
