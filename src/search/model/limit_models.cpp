@@ -94,6 +94,7 @@ History without_broken(const session::Session& session, const History& history) 
 
 std::vector<bool> measured_within(const session::Session& session, const History& history,
                                   const MeasuredConfigurations& measured) {
+  if (session.limits.empty()) return std::vector<bool>(measured.trials.size(), true);
   const History kept = without_broken(session, history);
   std::vector<bool> within;
   for (const std::vector<std::size_t>& trials : measured.trials) within.push_back(is_success(kept[trials.front()]));
@@ -102,6 +103,7 @@ std::vector<bool> measured_within(const session::Session& session, const History
 
 LimitModels::LimitModels(const session::Session& session, const Candidates& candidates, const History& history,
                          Rng& rng) {
+  if (session.limits.empty()) return;
   std::vector<space::Configuration> pending;
   for (const journal::Trial& trial : history) {
     if (!trial.outcome && counts(trial)) pending.push_back(trial.proposal.configuration);
